@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * block.h - a block device: positioned synchronous reads and writes, flush.
+ *
+ * Devices stack: a layer for tests records, fails, delays or cuts what
+ * passes through it. All calls are safe from many threads at once and
+ * return when the system call has returned; nothing is queued, so that a
+ * process that has died has no I/O under way (DESIGN D8).
+ *
+ * Buffers, lengths and offsets given to a device are multiples of
+ * sector_bytes, buffers aligned to it (4096 is always enough). Transfers
+ * are whole or fail: short counts of the system are continued.
+ * Ownership: blkdev_close() releases the device and the devices below it.
+ */
+#ifndef UG_BLOCK_BLOCK_H
+#define UG_BLOCK_BLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "base/compiler.h"
+
+#define BLKDEV_ALIGN 4096u
+
+/* With a write: return only when these bytes are on stable media. */
+#define BLK_FUA 0x1u
+
+struct blkdev;
+
+struct blkdev_ops {
+	int (*readv)(struct blkdev *dev, const struct iovec *iov, int iovcnt,
+		     uint64_t offset_bytes);
+	int (*writev)(struct blkdev *dev, const struct iovec *iov, int iovcnt,
+		      uint64_t offset_bytes, unsigned flags);
+	int (*flush)(struct blkdev *dev);
+	void (*close)(struct blkdev *dev);
+};
+
+struct blkdev {
+	const struct blkdev_ops *ops;
+	uint64_t size_bytes;
+	uint32_t sector_bytes; /* logical sector: unit of alignment */
+	bool readonly;
+	bool is_blockdev; /* a block special file, not an image */
+	bool shut; /* set by blkdev_shut(): every write and flush fails, -EIO */
+	const char *name; /* for messages; owned by the device */
+};
+
+/* How blkdev_open_file() opens. */
+#define BLK_OPEN_READONLY 0x1u
+/*
+ * Take an exclusive open file description lock on an image file, or O_EXCL on
+ * a block device (held until close), so that a second user of ours is
+ * refused: -EBUSY.
+ */
+#define BLK_OPEN_EXCL 0x2u
+
+/*
+ * Open a block special file or an image on a local file system, O_DIRECT,
+ * CLOEXEC. Returns 0; -EBUSY in use; -ENOTBLK neither a regular file nor a
+ * block device; -EREMOTE an image on a network or FUSE file system; -EROFS
+ * write-protected; or the errno of open(2).
+ */
+int blkdev_open_file(const char *path, unsigned flags, struct blkdev **devp);
+
+/* A device in memory, zeroed, for tests. sector_bytes 512 or 4096. */
+int blkdev_open_memory(uint64_t size_bytes, uint32_t sector_bytes,
+		       struct blkdev **devp);
+
+/* All of [offset, offset + sum of iov) or an error; -EIO, -ENOSPC, -EINVAL. */
+int blkdev_readv(struct blkdev *dev, const struct iovec *iov, int iovcnt,
+		 uint64_t offset_bytes);
+int blkdev_writev(struct blkdev *dev, const struct iovec *iov, int iovcnt,
+		  uint64_t offset_bytes, unsigned flags);
+int blkdev_read(struct blkdev *dev, void *buf, uint64_t len_bytes,
+		uint64_t offset_bytes);
+int blkdev_write(struct blkdev *dev, const void *buf, uint64_t len_bytes,
+		 uint64_t offset_bytes, unsigned flags);
+
+/* Everything whose write returned before this call is on stable media. */
+int blkdev_flush(struct blkdev *dev);
+
+/*
+ * Emergency stop: from now on writes and flushes return -EIO, at every layer
+ * and for good. A call already in the kernel is not recalled. Async-signal-
+ * safe, takes no lock. Used by withdraw and by failed assertions.
+ */
+void blkdev_shut(struct blkdev *dev);
+
+void blkdev_close(struct blkdev *dev);
+
+/* BLKDEV_ALIGN-aligned memory; NULL if there is none. Released by free(). */
+void *blkdev_alloc(size_t len_bytes);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * lockmod.h - the narrow interface to any lock manager.
+ *
+ * The glock layer knows lock names, states and callbacks; it does not know
+ * whether nobody (lock_nolock), a DLM or a lock server decides. Requests are
+ * asynchronous: the module answers by glock_complete(), from the calling
+ * thread or from any other, in either case without module locks held.
+ * Source: docs/spec/glocks.md.
+ */
+#ifndef UG_GLOCK_LOCKMOD_H
+#define UG_GLOCK_LOCKMOD_H
+
+#include <stdint.h>
+
+struct glock;
+
+/* The numbers are those of GFS2's own dumps. */
+enum lm_state {
+	LM_ST_UNLOCKED = 0,
+	LM_ST_EXCLUSIVE = 1,
+	LM_ST_DEFERRED = 2,
+	LM_ST_SHARED = 3,
+};
+
+enum lm_type {
+	LM_TYPE_NONDISK = 1,
+	LM_TYPE_INODE = 2,
+	LM_TYPE_RGRP = 3,
+	LM_TYPE_META = 4,
+	LM_TYPE_IOPEN = 5,
+	LM_TYPE_FLOCK = 6,
+	LM_TYPE_QUOTA = 8,
+	LM_TYPE_JOURNAL = 9,
+};
+
+/* Outcome of a request, beside the state that holds now. */
+enum lm_outcome {
+	LM_OUT_DONE, /* the state is the requested one */
+	LM_OUT_BUSY, /* a try request could not be granted */
+	LM_OUT_CANCELLED,
+	LM_OUT_DEADLOCK, /* conversion deadlock: go through unlocked */
+	LM_OUT_ERROR,
+};
+
+struct lockmod_ops {
+	const char *name; /* "lock_nolock" */
+	/*
+	 * Change the lock of this glock to the state; LM_ST_UNLOCKED releases
+	 * it. flags: GL_TRY, GL_TRY_1CB, GL_NOEXP of glock.h. Answered by
+	 * exactly one glock_complete().
+	 */
+	void (*lock)(void *mod, struct glock *gl, enum lm_state state,
+		     unsigned flags);
+	/* Try to cancel the request under way; its answer still comes. */
+	void (*cancel)(void *mod, struct glock *gl);
+	/* The glock is going away; the lock is already released. */
+	void (*put)(void *mod, struct glock *gl);
+};
+
+/* A lock module in use; mod is handed to every call. */
+struct lockmod {
+	const struct lockmod_ops *ops;
+	void *mod;
+};
+
+/* The module's answer to ops->lock. */
+void glock_complete(struct glock *gl, enum lm_state state,
+		    enum lm_outcome outcome);
+
+/* Another node wants the lock in the given state: give way when possible. */
+void glock_callback(struct glock *gl, enum lm_state wanted);
+
+#endif
