@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * statfs.h - the volume's totals: master file, local changes, merge.
+ * Source: docs/spec/gfs2-ondisk.md 6.8.
+ */
+#ifndef UG_FS_STATFS_H
+#define UG_FS_STATFS_H
+
+#include "fs/super.h"
+
+/* Read master and own local values. fs_statfs_ip and fs_sc_ip are there. */
+int statfs_load(struct fs *fs);
+void statfs_unload(struct fs *fs);
+
+/*
+ * Add to the local values and log the statfs_change dinode, within the
+ * transaction that changes the groups (one block, counted by
+ * rgrp_trans_blocks). Never fails: the buffer is kept by statfs_load.
+ */
+void statfs_change(struct trans *tr, struct fs *fs, int64_t total,
+		   int64_t free, int64_t dinodes);
+
+/* Local values for the log header. */
+void statfs_local(struct fs *fs, int64_t *total, int64_t *free,
+		  int64_t *dinodes);
+
+/* master += local, local = 0, in one transaction. Holds no locks. */
+int statfs_merge(struct fs *fs);
+
+/* Set the master from the sums of the groups, local 0 (after recovery). */
+int statfs_set_master(struct fs *fs, uint64_t total, uint64_t free,
+		      uint64_t dinodes);
+
+/* Free blocks now (master + local). */
+int64_t statfs_free(struct fs *fs);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * super.h - one mounted volume, as the parts of src/fs see it.
+ *
+ * Filled by fs_mount() and constant from then on, but for what stands with its
+ * own lock. Ownership: fs owns everything it points to, except the
+ * device and the host's callbacks.
+ */
+#ifndef UG_FS_SUPER_H
+#define UG_FS_SUPER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "block/iopool.h"
+#include "buf/buf.h"
+#include "fs/fs.h"
+#include "glock/glock.h"
+#include "journal/journal.h"
+#include "ondisk/codec.h"
+#include "ondisk/ondisk.h"
+
+struct icache;
+struct rgrps;
+struct pagepool;
+struct statfs_state;
+
+struct fs {
+	char *fs_who;
+	struct fs_options fs_opt;
+	bool fs_rdonly; /* option, spectator, or write-protected device */
+	const struct fs_host_ops *fs_host;
+	void *fs_host_arg;
+
+	struct blkdev *fs_dev; /* borrowed */
+	struct iopool *fs_pool;
+	struct bufcache *fs_cache;
+	struct glock_table *fs_glocks;
+	struct journal *fs_journal; /* NULL when read-only */
+	struct logmap fs_logmap; /* of the own journal */
+
+	struct gfs2_geom fs_geom;
+	struct gfs2_sb_info fs_sb;
+	uint64_t fs_blocks; /* device size in blocks */
+	unsigned fs_journals;
+
+	struct icache *fs_icache; /* icache.h */
+	struct rgrps *fs_rgrps; /* rgrp.h */
+	struct pagepool *fs_pages; /* pages.h: memory of all files' pages */
+	struct statfs_state *fs_statfs; /* statfs.h */
+
+	/* Referenced for the whole mount. */
+	struct inode *fs_root;
+	struct inode *fs_master;
+	struct inode *fs_jindex;
+	struct inode *fs_per_node;
+	struct inode *fs_rindex;
+	struct inode *fs_statfs_ip; /* master statfs */
+	struct inode *fs_sc_ip; /* own statfs_change */
+	struct inode *fs_qc_ip; /* own quota_change */
+	struct glock *fs_rename_gl;
+
+	atomic_bool fs_withdrawn;
+};
+
+/*
+ * Turn what an operation found into what a user sees: -EUCLEAN withdraws
+ * (the finder has logged block, expected and found) and becomes -EIO.
+ */
+int fs_fault(struct fs *fs, int err);
+
+/* Log what is wrong with a block, and return -EUCLEAN. */
+int fs_bad_block(struct fs *fs, uint64_t blkno, const char *fmt, ...)
+	ug_printf(3, 4);
+
+/* -EROFS, -EIO (withdrawn) or 0: first call of every change. */
+int fs_may_write(struct fs *fs);
+
+/* Wall clock for timestamps. */
+struct fs_time fs_now(void);
+
+static inline void fs_wake(struct fs *fs, enum fs_work work)
+{
+	fs->fs_host->wake(fs->fs_host_arg, work);
+}
+
+#endif
