@@ -15,6 +15,7 @@
 #ifndef UG_BLOCK_BLOCK_H
 #define UG_BLOCK_BLOCK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -28,6 +29,10 @@
 
 struct blkdev;
 
+/*
+ * What a kind of device does. Called only by the functions below, with
+ * arguments that have been checked; close() releases this layer alone.
+ */
 struct blkdev_ops {
 	int (*readv)(struct blkdev *dev, const struct iovec *iov, int iovcnt,
 		     uint64_t offset_bytes);
@@ -43,32 +48,43 @@ struct blkdev {
 	uint32_t sector_bytes; /* logical sector: unit of alignment */
 	bool readonly;
 	bool is_blockdev; /* a block special file, not an image */
-	bool shut; /* set by blkdev_shut(): every write and flush fails, -EIO */
-	const char *name; /* for messages; owned by the device */
+	/* Set by blkdev_shut(): every write and flush fails, -EIO. */
+	atomic_bool shut;
+	struct blkdev *lower; /* the device below a layer, owned; else NULL */
+	const char *name;     /* for messages; owned by the device */
 };
 
 /* How blkdev_open_file() opens. */
 #define BLK_OPEN_READONLY 0x1u
 /*
- * Take an exclusive open file description lock on an image file, or O_EXCL on
- * a block device (held until close), so that a second user of ours is
- * refused: -EBUSY.
+ * Take an open file description lock on an image file (exclusive; shared with
+ * BLK_OPEN_READONLY), or O_EXCL on a block device, held until close, so that
+ * a second user of ours is refused: -EBUSY.
  */
 #define BLK_OPEN_EXCL 0x2u
 
 /*
  * Open a block special file or an image on a local file system, O_DIRECT,
  * CLOEXEC. Returns 0; -EBUSY in use; -ENOTBLK neither a regular file nor a
- * block device; -EREMOTE an image on a network or FUSE file system; -EROFS
- * write-protected; or the errno of open(2).
+ * block device; -EREMOTE an image on a network, cluster or FUSE file system;
+ * -EROFS write-protected; -EOPNOTSUPP sectors larger than BLKDEV_ALIGN;
+ * -ENOMEM; or the errno of open(2) (-EINVAL: no O_DIRECT there). The size is
+ * that of now, rounded down to whole sectors.
  */
 int blkdev_open_file(const char *path, unsigned flags, struct blkdev **devp);
 
-/* A device in memory, zeroed, for tests. sector_bytes 512 or 4096. */
+/*
+ * A device in memory, zeroed, for tests. sector_bytes: a power of two from 512
+ * to BLKDEV_ALIGN, else -EINVAL. Sparse: memory is used by what is written.
+ */
 int blkdev_open_memory(uint64_t size_bytes, uint32_t sector_bytes,
 		       struct blkdev **devp);
 
-/* All of [offset, offset + sum of iov) or an error; -EIO, -ENOSPC, -EINVAL. */
+/*
+ * All of [offset, offset + sum of iov), or an error after which any part may
+ * have been transferred: -EIO; -ENOSPC an image that cannot grow into a hole;
+ * -EINVAL unaligned, or beyond the end; -EROFS; -ENOMEM.
+ */
 int blkdev_readv(struct blkdev *dev, const struct iovec *iov, int iovcnt,
 		 uint64_t offset_bytes);
 int blkdev_writev(struct blkdev *dev, const struct iovec *iov, int iovcnt,
@@ -78,7 +94,11 @@ int blkdev_read(struct blkdev *dev, void *buf, uint64_t len_bytes,
 int blkdev_write(struct blkdev *dev, const void *buf, uint64_t len_bytes,
 		 uint64_t offset_bytes, unsigned flags);
 
-/* Everything whose write returned before this call is on stable media. */
+/*
+ * Everything whose write returned before this call is on stable media. 0 or
+ * -EIO. After an error it is unknown what is there: calling again proves
+ * nothing.
+ */
 int blkdev_flush(struct blkdev *dev);
 
 /*
@@ -88,6 +108,7 @@ int blkdev_flush(struct blkdev *dev);
  */
 void blkdev_shut(struct blkdev *dev);
 
+/* The device and all below it; nothing may be under way. NULL is accepted. */
 void blkdev_close(struct blkdev *dev);
 
 /* BLKDEV_ALIGN-aligned memory; NULL if there is none. Released by free(). */

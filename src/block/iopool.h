@@ -22,9 +22,9 @@ enum ioreq_op {
 
 /*
  * One request. The submitter owns it and the memory it names, and leaves
- * both alone until done() has been called. done() runs on a pool thread
- * without any lock held; it may free the request and submit others, and must
- * not wait for another request of the pool.
+ * both alone until done() has been called. done() runs on a pool thread,
+ * never in the submitter, without any lock held; it may free the request and
+ * submit others, and must not wait for another request of the pool.
  */
 struct ioreq {
 	enum ioreq_op op;
@@ -35,19 +35,24 @@ struct ioreq {
 	int result; /* 0 or -errno, valid in done() */
 	void (*done)(struct ioreq *req);
 	void *private;
-	struct ioreq *next; /* the pool's */
+	struct ioreq *next; /* the pool's, like batch */
+	struct iobatch *batch;
 };
 
-/* threads_max: at least 1. dev is borrowed and must outlive the pool. */
+/*
+ * threads_max: at least 1. dev is borrowed and must outlive the pool. One
+ * thread is started here and stays, so that submitting cannot fail later.
+ * Call it after daemonising. 0, -EINVAL, -ENOMEM, or -EAGAIN (no thread).
+ */
 int iopool_create(struct blkdev *dev, unsigned threads_max,
 		  struct iopool **poolp);
 
-/* Never fails: a request that cannot be queued is carried out in the caller. */
+/* Never fails; short of threads, the request waits for those that are there. */
 void iopool_submit(struct iopool *pool, struct ioreq *req);
 
 /*
- * Carry out n requests (done is overwritten) and wait for all of them. The
- * last one runs in the caller. Returns the first error in array order, or 0.
+ * Carry out n requests (done is not called) and wait for all of them. The last
+ * one runs in the caller. Returns the first error in array order, or 0.
  */
 int iopool_run(struct iopool *pool, struct ioreq *reqs, unsigned n);
 
