@@ -296,17 +296,17 @@ struct gfs2_quota_change {
 struct gfs2_geom {
 	uint32_t bsize;
 	uint32_t bshift;
-	uint32_t diptrs; /* pointers in a dinode */
-	uint32_t inptrs; /* pointers in an indirect block */
-	uint32_t ldptrs; /* 8-byte slots in a log descriptor */
-	uint32_t jbsize; /* payload of a block with a header */
-	uint32_t stuffed_max; /* bytes that fit in the dinode */
-	uint32_t hash_ptrs; /* entries of the first hash table */
+	uint32_t diptrs;	 /* pointers in a dinode */
+	uint32_t inptrs;	 /* pointers in an indirect block */
+	uint32_t ldptrs;	 /* 8-byte slots in a log descriptor */
+	uint32_t jbsize;	 /* payload of a block with a header */
+	uint32_t stuffed_max;	 /* bytes that fit in the dinode */
+	uint32_t hash_ptrs;	 /* entries of the first hash table */
 	uint32_t hash_depth_min; /* log2 of it */
 	uint32_t qc_per_block;
 	uint32_t rg_blocks_first; /* blocks mapped by an rgrp header block */
-	uint32_t rg_blocks_next; /* blocks mapped by a further bitmap block */
-	uint32_t height_max; /* highest usable height */
+	uint32_t rg_blocks_next;  /* blocks mapped by a further bitmap block */
+	uint32_t height_max;	  /* highest usable height */
 	uint64_t size_at_height[GFS2_HEIGHT_MAX + 1]; /* bytes, saturating */
 };
 
