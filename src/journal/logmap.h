@@ -9,6 +9,7 @@
 #ifndef UG_JOURNAL_LOGMAP_H
 #define UG_JOURNAL_LOGMAP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct logmap_extent {
@@ -24,7 +25,10 @@ struct logmap {
 };
 
 void logmap_init(struct logmap *map);
-/* Append; merges with the last extent where it continues it. 0 or -ENOMEM. */
+/*
+ * Append; merges with the last extent where it continues it. 0; -ENOMEM; -EFBIG
+ * if the journal would have 2^32 blocks or more.
+ */
 int logmap_add(struct logmap *map, uint64_t addr, uint32_t count);
 void logmap_fini(struct logmap *map);
 
@@ -33,5 +37,8 @@ void logmap_fini(struct logmap *map);
  * many blocks follow contiguously, this one included.
  */
 uint64_t logmap_addr(const struct logmap *map, uint32_t lblock, uint32_t *run);
+
+/* Is this device address a block of the journal? Linear in the extents. */
+bool logmap_contains(const struct logmap *map, uint64_t addr);
 
 #endif
