@@ -289,14 +289,23 @@ void record_event(struct record *rec, size_t index, struct record_event *ev)
 	pthread_mutex_unlock(&rec->lock);
 }
 
-/* The writes that had returned by then are durable by a flush. */
+/*
+ * The moment of the crash is as late as can be with upto events: just before
+ * the next one was entered. With last_in_flight it is as early as can be.
+ * This is the number of events that were over and done with.
+ */
+static size_t crash_done(const struct record_crash *crash)
+{
+	return crash->upto && crash->last_in_flight ? crash->upto - 1 :
+						      crash->upto;
+}
+
+/* Writes with returned_at up to this are durable by a flush. */
 static size_t crash_covered(const struct record *rec,
 			    const struct record_crash *crash)
 {
-	size_t done = crash->upto;
+	size_t done = crash_done(crash);
 
-	if (done && crash->last_in_flight)
-		done--;
 	return done ? rec->events[done - 1].covered : 0;
 }
 
@@ -309,9 +318,7 @@ static bool event_pending(const struct record *rec,
 
 	if (ev->kind != RECORD_WRITE)
 		return false;
-	if (crash->last_in_flight && index == crash->upto - 1)
-		return true;
-	if (ev->fua && ev->returned_at <= crash->upto)
+	if (ev->fua && ev->returned_at <= crash_done(crash))
 		return false;
 	return ev->returned_at > covered;
 }

@@ -70,8 +70,9 @@ struct record_loss {
 struct record_crash {
 	size_t upto; /* events [0, upto) had been issued */
 	/*
-	 * The last of them had not returned: a flush has done nothing, a write
-	 * can be lost even if it is FUA. Use it to tear a log header.
+	 * The last of them had not returned, nor had others that were under
+	 * way when it was issued: a flush has done nothing, a write can be
+	 * lost even if it is FUA. Use it to tear a log header.
 	 */
 	bool last_in_flight;
 	const struct record_loss *losses; /* by ascending event */
