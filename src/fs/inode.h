@@ -38,8 +38,7 @@ struct pages;
 #define INODE_BAD 0x08u /* could not be read: -EIO */
 #define INODE_LRU 0x10u /* on the list of unreferenced inodes */
 #define INODE_EVICT_QUEUED 0x20u
-/* Space may be reserved for this inode by a window (rgrp.h). */
-#define INODE_WINDOW 0x40u
+#define INODE_READ 0x40u /* the core fields are those of a dinode */
 
 /* Soft reservation of an inode: others allocate elsewhere if they can. */
 struct rgrp_window {
@@ -80,9 +79,9 @@ struct inode {
 	uint16_t i_depth;
 	struct rgrp_window i_window; /* rgrp.c's */
 
-	/* [i_lock] sequence of the last transaction that changed ... */
-	uint64_t i_seq; /* ... anything of the inode's metadata */
-	uint64_t i_seq_data; /* ... what fdatasync needs (size, mapping) */
+	/* Sequence of the last transaction that changed ... */
+	atomic_uint_fast64_t i_seq; /* ... anything of the inode's metadata */
+	atomic_uint_fast64_t i_seq_data; /* ... what fdatasync needs */
 
 	_Atomic(struct pages *) i_pages; /* pages.h; NULL until first use */
 	atomic_int i_wb_error; /* lost write, to be reported by fsync */
@@ -145,6 +144,9 @@ int inode_new(struct fs *fs, uint64_t addr, struct glock_holder *gh,
 void inode_new_abort(struct inode *ip, struct glock_holder *gh);
 
 /* ---- locking (inode.c) ---- */
+
+/* Of every inode's glock; the object is the inode. */
+extern const struct glock_ops inode_glock_ops;
 
 /*
  * Take the inode glock and make sure that the inode is alive and read.

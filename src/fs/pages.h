@@ -20,6 +20,16 @@ void pagepool_stats(struct fs *fs, uint64_t *bytes, uint64_t *dirty_bytes);
  */
 int file_writeback(struct inode *ip);
 
+/*
+ * The same for a batch, whose data is written together: sorted by address,
+ * neighbours merged. Each inode's outcome stays with it for its fsync; the
+ * first error is returned.
+ */
+int file_writeback_many(struct inode **ips, unsigned n);
+
+/* Wait until no write-back that began before this call is under way. */
+void pagepool_wait_writeback(struct fs *fs);
+
 /* Is there anything for file_writeback? */
 bool file_is_dirty(struct inode *ip);
 

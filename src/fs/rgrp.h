@@ -147,5 +147,7 @@ void rgrp_window_drop(struct inode *ip);
  */
 int space_promise(struct fs *fs, uint64_t blocks);
 void space_unpromise(struct fs *fs, uint64_t blocks);
+/* All promises together. */
+uint64_t space_promised(struct fs *fs);
 
 #endif

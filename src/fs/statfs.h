@@ -27,9 +27,8 @@ void statfs_local(struct fs *fs, int64_t *total, int64_t *free,
 /* master += local, local = 0, in one transaction. Holds no locks. */
 int statfs_merge(struct fs *fs);
 
-/* Set the master from the sums of the groups, local 0 (after recovery). */
-int statfs_set_master(struct fs *fs, uint64_t total, uint64_t free,
-		      uint64_t dinodes);
+/* Does the local change exceed the share that statfs_percent names? */
+bool statfs_merge_is_due(struct fs *fs);
 
 /* Free blocks now (master + local). */
 int64_t statfs_free(struct fs *fs);

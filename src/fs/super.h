@@ -27,6 +27,12 @@ struct rgrps;
 struct pagepool;
 struct statfs_state;
 
+/* When periodic work was last done; the commit worker's alone. */
+struct work_clock {
+	uint64_t commit_ns;
+	uint64_t statfs_ns;
+};
+
 struct fs {
 	char *fs_who;
 	struct fs_options fs_opt;
@@ -62,8 +68,13 @@ struct fs {
 	struct inode *fs_qc_ip; /* own quota_change */
 	struct glock *fs_rename_gl;
 
+	struct work_clock fs_work_clock;
 	atomic_bool fs_withdrawn;
 };
+
+/* The lock that every rename between two directories holds. */
+extern const struct glock_ops fs_rename_glock_ops;
+#define FS_RENAME_NUMBER 3u
 
 /*
  * Turn what an operation found into what a user sees: -EUCLEAN withdraws
@@ -77,6 +88,13 @@ int fs_bad_block(struct fs *fs, uint64_t blkno, const char *fmt, ...)
 
 /* -EROFS, -EIO (withdrawn) or 0: first call of every change. */
 int fs_may_write(struct fs *fs);
+
+/*
+ * Space is short: release every inode that waits for it and make it durable,
+ * so that its blocks can be used (work.c). The caller may hold glocks of
+ * inodes with links and of groups; no transaction, no i_lock. 0 or -EIO.
+ */
+int fs_reclaim_space(struct fs *fs);
 
 /* Wall clock for timestamps. */
 struct fs_time fs_now(void);

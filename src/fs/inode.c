@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * inode.c - reading, locking and logging the core of an inode.
+ *
+ * The dinode block is read when the glock is first granted, and again when it
+ * was given away in between (instantiate). From then on the fields in memory
+ * are the truth, and inode_log() carries them into the buffer whenever a
+ * transaction changes the inode. Times alone may be newer in memory
+ * (INODE_DIRTY_TIMES): write-back logs them.
+ *
+ * A crash loses at most times that had not been logged, never less than what
+ * the last committed transaction said.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "fs/inode.h"
+#include "fs/pages.h"
+#include "fs/rgrp.h"
+
+static void core_from_dinode(struct inode *ip,
+			     const struct gfs2_dinode_info *di)
+{
+	ip->i_formal = di->formal;
+	ip->i_mode = di->mode;
+	ip->i_uid = di->uid;
+	ip->i_gid = di->gid;
+	ip->i_nlink = di->nlink;
+	ip->i_size = di->size;
+	ip->i_disksize = di->size;
+	ip->i_blocks = di->blocks;
+	ip->i_atime = (struct fs_time){di->atime.sec, di->atime.nsec};
+	ip->i_mtime = (struct fs_time){di->mtime.sec, di->mtime.nsec};
+	ip->i_ctime = (struct fs_time){di->ctime.sec, di->ctime.nsec};
+	ip->i_rdev_major = di->rdev_major;
+	ip->i_rdev_minor = di->rdev_minor;
+	ip->i_goal = di->goal_meta;
+	ip->i_generation = di->generation;
+	ip->i_flags = di->flags;
+	ip->i_entries = di->entries;
+	ip->i_eattr = di->eattr;
+	ip->i_height = di->height;
+	ip->i_depth = di->depth;
+}
+
+static void dinode_from_core(const struct inode *ip,
+			     struct gfs2_dinode_info *di)
+{
+	bool linear = inode_is_dir(ip) && !(ip->i_flags & GFS2_DIF_EXHASH);
+
+	*di = (struct gfs2_dinode_info){
+		.formal = ip->i_formal,
+		.addr = ip->i_addr,
+		.mode = ip->i_mode,
+		.uid = ip->i_uid,
+		.gid = ip->i_gid,
+		.nlink = ip->i_nlink,
+		.size = inode_is_reg(ip) ? ip->i_disksize : ip->i_size,
+		.blocks = ip->i_blocks,
+		.atime = {ip->i_atime.sec, ip->i_atime.nsec},
+		.mtime = {ip->i_mtime.sec, ip->i_mtime.nsec},
+		.ctime = {ip->i_ctime.sec, ip->i_ctime.nsec},
+		.rdev_major = ip->i_rdev_major,
+		.rdev_minor = ip->i_rdev_minor,
+		.goal_meta = ip->i_goal,
+		.goal_data = ip->i_goal,
+		.generation = ip->i_generation,
+		.flags = ip->i_flags,
+		.payload_format = linear ? GFS2_FORMAT_DE : 0,
+		.height = ip->i_height,
+		.depth = ip->i_depth,
+		.entries = ip->i_entries,
+		.eattr = ip->i_eattr,
+	};
+}
+
+/* ---- glock operations ---- */
+
+static int inode_instantiate(struct glock *gl, bool nowait)
+{
+	struct inode *ip = glock_object(gl);
+	struct gfs2_dinode_info di;
+	uint64_t expected = ip->i_formal;
+	struct buf *b;
+	char why[160];
+	int err;
+
+	err = buf_read(ip->i_fs->fs_cache, &ip->i_bufs, ip->i_addr,
+		       nowait ? BUF_NOWAIT : 0, &b);
+	if (err)
+		return err;
+	err = gfs2_dinode_decode(&ip->i_fs->fs_geom, b->b_data, ip->i_addr, &di,
+				 why, sizeof(why));
+	if (err) {
+		err = fs_bad_block(ip->i_fs, ip->i_addr, "%s", why);
+	} else if (expected && di.formal != expected) {
+		err = fs_bad_block(ip->i_fs, ip->i_addr,
+				   "dinode has formal number %" PRIu64
+				   ", expected %" PRIu64,
+				   di.formal, expected);
+	} else {
+		pthread_rwlock_wrlock(&ip->i_lock);
+		core_from_dinode(ip, &di);
+		pthread_rwlock_unlock(&ip->i_lock);
+		atomic_fetch_or(&ip->i_state, INODE_READ);
+	}
+	buf_put(b);
+	return err;
+}
+
+/*
+ * Before the lock is lowered: data, then the log, then metadata in place. The
+ * whole log is written back, not only this inode's part: correct for every
+ * lock module, and with lock_nolock it happens only when an inode that was
+ * changed leaves memory, long after its blocks have been written.
+ */
+static int inode_gl_sync(struct glock *gl)
+{
+	struct inode *ip = glock_object(gl);
+	int err;
+
+	if (!ip || !ip->i_fs->fs_journal)
+		return 0;
+	err = file_writeback(ip);
+	if (!err)
+		err = journal_flush(ip->i_fs->fs_journal, ip->i_seq);
+	if (!err)
+		err = journal_writeback(ip->i_fs->fs_journal, 0);
+	return err;
+}
+
+static void inode_gl_invalidate(struct glock *gl, enum lm_state target)
+{
+	struct inode *ip = glock_object(gl);
+
+	if (!ip)
+		return;
+	file_drop_pages(ip);
+	if (target != LM_ST_DEFERRED)
+		buf_invalidate_owner(ip->i_fs->fs_cache, &ip->i_bufs);
+}
+
+const struct glock_ops inode_glock_ops = {
+	.type = LM_TYPE_INODE,
+	.sync = inode_gl_sync,
+	.invalidate = inode_gl_invalidate,
+	.instantiate = inode_instantiate,
+};
+
+/* ---- locking ---- */
+
+int inode_lock(const struct fs_req *req, struct inode *ip, enum lm_state state,
+	       struct glock_holder *gh)
+{
+	unsigned st;
+	int err;
+
+	err = glock_nq(ip->i_gl, state, req->nowait ? GL_NOWAIT : 0, gh);
+	if (err) {
+		glock_holder_init(gh);
+		return err;
+	}
+	st = atomic_load_explicit(&ip->i_state, memory_order_relaxed);
+	if (ug_unlikely(st & (INODE_FREEING | INODE_BAD)))
+		err = st & INODE_BAD ? -EIO : -ESTALE;
+	else if (ug_unlikely((ip->i_flags & GFS2_DIF_TRUNC_IN_PROG) &&
+			     state == LM_ST_EXCLUSIVE && !ip->i_fs->fs_rdonly))
+		/* Whoever sets the flag holds EX until it is off again: a
+		 * crash has left it. */
+		err = req->nowait ? -EAGAIN : file_finish_truncate(ip);
+	if (err)
+		inode_unlock(gh);
+	return err;
+}
+
+void inode_unlock(struct glock_holder *gh)
+{
+	glock_dq(gh);
+	glock_holder_init(gh);
+}
+
+int inode_rdlock(const struct fs_req *req, struct inode *ip)
+{
+	if (pthread_rwlock_tryrdlock(&ip->i_lock) == 0)
+		return 0;
+	if (req->nowait)
+		return -EAGAIN;
+	pthread_rwlock_rdlock(&ip->i_lock);
+	return 0;
+}
+
+int inode_wrlock(const struct fs_req *req, struct inode *ip)
+{
+	if (pthread_rwlock_trywrlock(&ip->i_lock) == 0)
+		return 0;
+	if (req->nowait)
+		return -EAGAIN;
+	pthread_rwlock_wrlock(&ip->i_lock);
+	return 0;
+}
+
+void inode_rwunlock(struct inode *ip)
+{
+	pthread_rwlock_unlock(&ip->i_lock);
+}
+
+/* ---- metadata blocks ---- */
+
+int inode_meta(struct inode *ip, uint64_t blkno, enum gfs2_metatype type,
+	       bool nowait, struct buf **bp)
+{
+	struct fs *fs = ip->i_fs;
+	const struct gfs2_meta_header *mh;
+	struct buf *b;
+	int err;
+
+	err = buf_read(fs->fs_cache, &ip->i_bufs, blkno,
+		       nowait ? BUF_NOWAIT : 0, &b);
+	if (ug_unlikely(err))
+		return err;
+	if (ug_unlikely(gfs2_check_meta(b->b_data, type))) {
+		mh = b->b_data;
+		err = fs_bad_block(fs, blkno,
+				   "inode %" PRIu64
+				   " needs a block of type %u here, found "
+				   "magic %08x type %u",
+				   ip->i_addr, (unsigned)type,
+				   be32_get(mh->mh_magic),
+				   be32_get(mh->mh_type));
+		buf_put(b);
+		return err;
+	}
+	*bp = b;
+	return 0;
+}
+
+int inode_dibuf(struct inode *ip, bool nowait, struct buf **bp)
+{
+	return inode_meta(ip, ip->i_addr, GFS2_METATYPE_DI, nowait, bp);
+}
+
+/* ---- changing ---- */
+
+void inode_log(struct trans *tr, struct inode *ip, struct buf *dibuf)
+{
+	struct gfs2_dinode_info di;
+
+	trans_add_meta(tr, dibuf);
+	dinode_from_core(ip, &di);
+	gfs2_dinode_encode(&di, dibuf->b_data);
+	atomic_fetch_and(&ip->i_state, ~INODE_DIRTY_TIMES);
+}
+
+void inode_logged(struct inode *ip, uint64_t sequence, bool data)
+{
+	uint_fast64_t old = atomic_load(&ip->i_seq);
+
+	while (old < sequence &&
+	       !atomic_compare_exchange_weak(&ip->i_seq, &old, sequence))
+		;
+	if (!data)
+		return;
+	old = atomic_load(&ip->i_seq_data);
+	while (old < sequence &&
+	       !atomic_compare_exchange_weak(&ip->i_seq_data, &old, sequence))
+		;
+}
+
+void inode_dirty_times(struct inode *ip)
+{
+	if (atomic_fetch_or(&ip->i_state, INODE_DIRTY_TIMES) &
+	    INODE_DIRTY_TIMES)
+		return;
+	inode_mark_dirty(ip);
+}
+
+int inode_write_times(struct inode *ip, bool nowait)
+{
+	struct fs *fs = ip->i_fs;
+	struct trans tr;
+	struct buf *dibuf;
+	uint64_t seq;
+	int err;
+
+	if (!(atomic_load(&ip->i_state) & INODE_DIRTY_TIMES))
+		return 0;
+	err = inode_dibuf(ip, nowait, &dibuf);
+	if (err)
+		return err;
+	err = trans_begin(fs->fs_journal, &tr, 1, 0, nowait ? TRANS_NOWAIT : 0);
+	if (!err) {
+		pthread_rwlock_wrlock(&ip->i_lock);
+		inode_log(&tr, ip, dibuf);
+		pthread_rwlock_unlock(&ip->i_lock);
+		seq = trans_end(&tr);
+		inode_logged(ip, seq, false);
+	}
+	buf_put(dibuf);
+	return err;
+}
+
+/* ---- attributes ---- */
+
+static bool time_before(struct fs_time a, struct fs_time b)
+{
+	return a.sec < b.sec || (a.sec == b.sec && a.nsec < b.nsec);
+}
+
+/* relatime: older than a change, or than a day. */
+static bool atime_is_due(const struct inode *ip, struct fs_time now)
+{
+	const struct fs_options *opt = &ip->i_fs->fs_opt;
+
+	if (opt->atime == FS_ATIME_STRICT)
+		return time_before(ip->i_atime, now);
+	return !time_before(ip->i_mtime, ip->i_atime) ||
+	       !time_before(ip->i_ctime, ip->i_atime) ||
+	       now.sec - ip->i_atime.sec >= 24 * 60 * 60;
+}
+
+void inode_touch_atime(const struct fs_req *req, struct inode *ip)
+{
+	const struct fs_options *opt = &ip->i_fs->fs_opt;
+	struct fs_time now;
+
+	if (opt->atime == FS_ATIME_NOATIME || ip->i_fs->fs_rdonly ||
+	    (ip->i_flags & GFS2_DIF_NOATIME) ||
+	    (opt->nodiratime && inode_is_dir(ip)))
+		return;
+	now = fs_now();
+	if (!atime_is_due(ip, now))
+		return;
+	/* A time is no reason to wait: the next reader comes soon enough. */
+	if (pthread_rwlock_trywrlock(&ip->i_lock))
+		return;
+	ip->i_atime = now;
+	inode_dirty_times(ip);
+	pthread_rwlock_unlock(&ip->i_lock);
+}
+
+uint64_t inode_nodeid(const struct inode *ip)
+{
+	return ip == ip->i_fs->fs_root ? FS_ROOT_NODEID : ip->i_addr;
+}
+
+void inode_fill_attr(const struct inode *ip, struct fs_attr *out)
+{
+	const struct fs *fs = ip->i_fs;
+
+	*out = (struct fs_attr){
+		.ino = ip->i_addr,
+		.size = ip->i_size,
+		.blocks_512 = (ip->i_blocks + ip->i_delayed)
+			      << (fs->fs_geom.bshift - 9),
+		.atime = ip->i_atime,
+		.mtime = ip->i_mtime,
+		.ctime = ip->i_ctime,
+		.mode = ip->i_mode,
+		.nlink = ip->i_nlink,
+		.uid = ip->i_uid,
+		.gid = ip->i_gid,
+		.rdev_major = ip->i_rdev_major,
+		.rdev_minor = ip->i_rdev_minor,
+		.blksize = fs->fs_geom.bsize,
+	};
+}
+
+void inode_fill_entry(const struct inode *ip, struct fs_entry *out)
+{
+	out->nodeid = inode_nodeid(ip);
+	out->generation = ip->i_formal;
+	inode_fill_attr(ip, &out->attr);
+}

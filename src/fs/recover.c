@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * recover.c - see recover.h.
+ *
+ * Recovery, journal by journal: images in place, durable. Then, once for all of
+ * them: the master statfs values are computed anew from the group headers,
+ * the local values zeroed, durable; only then are the journals marked clean.
+ * A crash at any point of it leaves dirty journals, and all of it is done again
+ * with the same outcome, because nothing in it depends on the old statfs
+ * values.
+ *
+ * What the metadata tree cached before a replay may be wrong afterwards:
+ * everything in memory is thrown away and read again.
+ * Source: docs/spec/gfs2-ondisk.md 7.8.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "fs/inode.h"
+#include "fs/metatree.h"
+#include "fs/recover.h"
+#include "fs/rgrp.h"
+
+static int reopen_tree(struct fs *fs, const struct why *why)
+{
+	int err;
+
+	metatree_unload(fs);
+	err = metatree_create_caches(fs, why);
+	return err ? err : metatree_load(fs, why);
+}
+
+static int replay_all(struct fs *fs, struct journals *js, const struct why *why)
+{
+	unsigned i;
+
+	for (i = 0; i < js->count; i++) {
+		struct journal_info *ji = &js->infos[i];
+		struct replay_result res;
+		int err;
+
+		if (ji->head.clean)
+			continue;
+		err = replay_journal(fs->fs_dev, fs->fs_geom.bsize, &ji->map,
+				     fs->fs_blocks, &ji->head, ji->who, &res);
+		if (err)
+			return why_set(
+				why, err,
+				"journal %u cannot be replayed (%s); the "
+				"log says where; fsck.gfs2 can clear it",
+				i,
+				err == -EUCLEAN ? "it is damaged"
+						: strerror(-err));
+		ug_info(ji->who, "replayed: %u blocks written, %u revoked",
+			res.blocks_replayed, res.blocks_revoked);
+	}
+	return 0;
+}
+
+/* Write a statfs file's three values straight to its block. */
+static int write_statfs(struct fs *fs, uint64_t addr,
+			const struct gfs2_statfs_info *values)
+{
+	uint32_t bsize = fs->fs_geom.bsize;
+	uint64_t offset = addr << fs->fs_geom.bshift;
+	void *block = blkdev_alloc(bsize);
+	int err;
+
+	if (!block)
+		return -ENOMEM;
+	err = blkdev_read(fs->fs_dev, block, bsize, offset);
+	if (!err) {
+		gfs2_statfs_encode(values, gfs2_dinode_area(block));
+		err = blkdev_write(fs->fs_dev, block, bsize, offset, 0);
+	}
+	free(block);
+	return err;
+}
+
+/* The tree has been opened after the replay: totals from the groups. */
+static int rebuild_statfs(struct fs *fs, struct journals *js)
+{
+	static const struct gfs2_statfs_info zero;
+	struct gfs2_statfs_info sum;
+	uint64_t total, free_, dinodes;
+	unsigned i;
+	int err;
+
+	err = rgrps_sum(fs, &total, &free_, &dinodes);
+	if (err)
+		return err;
+	sum = (struct gfs2_statfs_info){(int64_t)total, (int64_t)free_,
+					(int64_t)dinodes};
+	err = write_statfs(fs, fs->fs_statfs_ip->i_addr, &sum);
+	for (i = 0; !err && i < js->count; i++)
+		err = write_statfs(fs, js->infos[i].statfs_addr, &zero);
+	return err ? err : blkdev_flush(fs->fs_dev);
+}
+
+static int mark_clean(struct fs *fs, struct journals *js)
+{
+	unsigned i;
+	int err = 0;
+
+	for (i = 0; !err && i < js->count; i++) {
+		struct journal_info *ji = &js->infos[i];
+
+		if (!ji->head.clean)
+			err = replay_mark_clean(fs->fs_dev, fs->fs_geom.bsize,
+						&ji->map, fs->fs_opt.jid,
+						ji->addr, &ji->head);
+	}
+	return err;
+}
+
+int recover_journals(struct fs *fs, struct journals *js, const struct why *why)
+{
+	int err;
+
+	if (fs->fs_dev->readonly)
+		return why_set(
+			why, -EROFS,
+			"a journal is dirty and must be replayed, but the "
+			"device is write-protected");
+	err = replay_all(fs, js, why);
+	if (!err)
+		err = reopen_tree(fs, why);
+	if (err)
+		return err;
+	err = journals_find_statfs(fs, js, why);
+	if (err)
+		return err;
+	err = rebuild_statfs(fs, js);
+	if (!err)
+		err = mark_clean(fs, js);
+	if (err)
+		return why_set(why, err, "recovery: %s",
+			       err == -EUCLEAN ? "a resource group is damaged"
+					       : strerror(-err));
+	return reopen_tree(fs, why);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * work.c - what happens behind the requests: write-back, commit, checkpoint,
+ * eviction.
+ *
+ * The file system has no threads. Its host calls fs_work_run() for each kind
+ * of work once a second and whenever fs_wake() asked for it, from one thread
+ * per kind. Each kind may wait for the device and for transactions; none holds
+ * a lock while it waits for another kind.
+ *
+ *   write-back   inodes dirty for longer than commit= seconds (all, when
+ *                woken because memory is short), oldest first, in batches
+ *   commit       every commit= seconds: merge of statfs, one log flush
+ *   checkpoint   committed blocks in place while much of the log is live
+ *   evict        inodes without links; memory of unreferenced inodes
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "fs/icache.h"
+#include "fs/inode.h"
+#include "fs/pages.h"
+#include "fs/statfs.h"
+#include "fs/work.h"
+
+#define WRITEBACK_BATCH 256u
+/* The log is written back in place down to this share when asked to. */
+#define CHECKPOINT_TARGET_PERCENT 30u
+#define CHECKPOINT_TRIGGER_PERCENT 60u
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* Write one batch of inodes dirtied before the time; how many there were. */
+static unsigned writeback_batch(struct fs *fs, uint64_t before_ns, int *err)
+{
+	struct inode *batch[WRITEBACK_BATCH];
+	unsigned n = 0, i;
+	int e;
+
+	while (n < WRITEBACK_BATCH &&
+	       (batch[n] = icache_next_dirty(fs, before_ns)) != NULL)
+		n++;
+	if (!n)
+		return 0;
+	e = file_writeback_many(batch, n);
+	if (e && !*err)
+		*err = e;
+	for (i = 0; i < n; i++) {
+		if (file_is_dirty(batch[i]) && !fs_is_withdrawn(fs))
+			inode_mark_dirty(batch[i]);
+		inode_put(batch[i]);
+	}
+	return n;
+}
+
+/*
+ * before_ns is a time in the past: what is dirtied (again) meanwhile is younger
+ * and left alone, so this ends.
+ */
+static int writeback_before(struct fs *fs, uint64_t before_ns)
+{
+	int err = 0;
+
+	while (!fs_is_withdrawn(fs) && writeback_batch(fs, before_ns, &err))
+		;
+	return fs_fault(fs, err);
+}
+
+static void run_writeback(struct fs *fs, bool now)
+{
+	uint64_t age_ns = (uint64_t)fs->fs_opt.commit_sec * 1000000000u;
+	uint64_t t = now_ns();
+
+	writeback_before(fs, now ? t : t > age_ns ? t - age_ns : 0);
+	pagepool_shrink(fs);
+}
+
+static bool is_due(uint64_t *last_ns, unsigned period_sec)
+{
+	uint64_t t = now_ns();
+
+	if (t - *last_ns < (uint64_t)period_sec * 1000000000u)
+		return false;
+	*last_ns = t;
+	return true;
+}
+
+static void run_commit(struct fs *fs, bool now)
+{
+	struct work_clock *wc = &fs->fs_work_clock;
+
+	if (!now && !is_due(&wc->commit_ns, fs->fs_opt.commit_sec))
+		return;
+	if (is_due(&wc->statfs_ns, fs->fs_opt.statfs_quantum_sec) ||
+	    statfs_merge_is_due(fs))
+		fs_fault(fs, statfs_merge(fs));
+	journal_flush(fs->fs_journal, UINT64_MAX);
+}
+
+static void run_checkpoint(struct fs *fs, bool now)
+{
+	struct journal_stats st;
+
+	journal_stats(fs->fs_journal, &st);
+	if (now ||
+	    (uint64_t)st.live_blocks * 100 >
+		    (uint64_t)st.total_blocks * CHECKPOINT_TRIGGER_PERCENT)
+		journal_writeback(fs->fs_journal, CHECKPOINT_TARGET_PERCENT);
+}
+
+static void run_evict(struct fs *fs)
+{
+	icache_run_evict(fs);
+	icache_shrink(fs);
+}
+
+void fs_work_run(struct fs *fs, enum fs_work work, bool now)
+{
+	if (fs_is_withdrawn(fs))
+		return;
+	if (!fs->fs_journal) {
+		if (work == FS_WORK_EVICT)
+			icache_shrink(fs);
+		else if (work == FS_WORK_WRITEBACK)
+			pagepool_shrink(fs);
+		return;
+	}
+	switch (work) {
+	case FS_WORK_WRITEBACK:
+		run_writeback(fs, now);
+		break;
+	case FS_WORK_COMMIT:
+		run_commit(fs, now);
+		break;
+	case FS_WORK_CHECKPOINT:
+		run_checkpoint(fs, now);
+		break;
+	case FS_WORK_EVICT:
+		run_evict(fs);
+		break;
+	case FS_WORK_COUNT:
+		break;
+	}
+}
+
+int fs_writeback_all(struct fs *fs)
+{
+	return writeback_before(fs, now_ns());
+}
+
+int fs_sync(struct fs *fs)
+{
+	int err, err2;
+
+	if (fs_is_withdrawn(fs))
+		return -EIO;
+	if (!fs->fs_journal)
+		return 0;
+	err = fs_writeback_all(fs);
+	/* Another thread may be in the middle of a batch that was dirty before
+	 * we were called. */
+	pagepool_wait_writeback(fs);
+	err2 = journal_flush(fs->fs_journal, UINT64_MAX);
+	if (!err2)
+		err2 = blkdev_flush(fs->fs_dev);
+	return err ? err : err2;
+}
+
+int fs_reclaim_space(struct fs *fs)
+{
+	icache_drain_evict(fs);
+	return journal_flush(fs->fs_journal, UINT64_MAX);
+}
