@@ -154,9 +154,10 @@ void volume_fsck(struct volume *v)
 	snprintf(cmd, sizeof(cmd),
 		 "grep -vE '^(Initializing fsck|Validating resource group "
 		 "index\\.|Level 1 resource group check: Checking if all rgrp "
-		 "and rindex values are good\\.|\\(level 1 passed\\)|(Starting|"
-		 "Checking) .*|[a-z_0-9]+ completed in .*|.*(complete|"
-		 "passed)\\.? *|gfs2_fsck complete|)$' %s.fsck",
+		 "and rindex values are good\\.|\\(level 1 passed\\)|"
+		 "Starting (pass[1-4]b?|check_statfs)|Reconciling bitmaps\\.|"
+		 "(pass[1-4]b?|reconcile_bitmaps|check_statfs) completed in "
+		 ".*|fsck\\.gfs2 complete)$' %s.fsck",
 		 v->path);
 	if (rc || !run(cmd)) {
 		snprintf(cmd, sizeof(cmd), "cat %s.fsck >&2", v->path);
