@@ -23,8 +23,8 @@ uint32_t gfs2_rgrp_length_for(const struct gfs2_geom *geom, uint32_t data)
 {
 	if (data <= geom->rg_blocks_first)
 		return 1;
-	return 1 +
-	       UG_DIV_UP(data - geom->rg_blocks_first, geom->rg_blocks_next);
+	return 1 + (uint32_t)UG_DIV_UP((uint64_t)data - geom->rg_blocks_first,
+				       geom->rg_blocks_next);
 }
 
 /*
