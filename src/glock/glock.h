@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * glock.h - cluster locks as the file system sees them: cached, queued, demoted.
+ * glock.h - cluster locks as the file system sees them: cached, queued,
+ * demoted.
  *
  * A glock is found by (type, number). Threads queue holders on it; the
  * lock manager below grants a state to this node, and the glock grants it on to
@@ -12,14 +13,16 @@
  * With lock_nolock every request is granted at once, and a glock is then a
  * fair, try-able, node-wide shared/exclusive lock.
  *
- * Threads: any. Callbacks of glock_ops run without glock locks held, except
- * where noted. A holder belongs to a request, not to a thread.
- * Source: docs/spec/glocks.md.
+ * Threads: any; this layer has none of its own. Callbacks of glock_ops run
+ * without glock locks held, in whichever thread moves the glock on: of
+ * glock_nq, glock_wait, glock_dq, glock_put, glock_table_shrink, or the lock
+ * manager's. A holder belongs to a request, not to a thread. Who queues twice
+ * for one glock may wait for himself: that is not looked for.
+ * Source: docs/spec/glocks.md chapter 2.
  */
 #ifndef UG_GLOCK_GLOCK_H
 #define UG_GLOCK_GLOCK_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <urcu/list.h>
@@ -30,75 +33,97 @@
 struct glock;
 struct glock_table;
 
-/* What the object behind a glock does; any may be NULL. */
+/*
+ * What the object behind a glock does; any may be NULL. None may queue for
+ * this glock, or put its last reference.
+ */
 struct glock_ops {
 	enum lm_type type;
 	/*
 	 * Make everything that was changed under EX durable in its place.
-	 * Called before the state is lowered. 0 or -errno (withdraw).
+	 * Called before the state is lowered, if glock_set_dirty() was. 0 or
+	 * -errno: then this glock is as after glock_table_withdraw(), the
+	 * lock manager keeps the lock, and the callback sees to the rest.
 	 */
 	int (*sync)(struct glock *gl);
 	/* Forget what was cached; LM_ST_DEFERRED: file data only. */
 	void (*invalidate)(struct glock *gl, enum lm_state target);
 	/*
-	 * Read the object, after the first grant following an invalidation.
-	 * nowait: return -EAGAIN rather than wait for the device. 0 or -errno,
-	 * which fails the holder.
+	 * Read the object, after the first grant and the first one following
+	 * an invalidation with target LM_ST_UNLOCKED; not as long as there is
+	 * no object. One thread at a time, while the holder that caused it
+	 * has the glock. nowait: return -EAGAIN rather than wait for the
+	 * device. 0 or -errno, which fails the holder; the next one tries
+	 * again.
 	 */
 	int (*instantiate)(struct glock *gl, bool nowait);
 };
 
 /* Holder request flags (values are GFS2's where it has them). */
-#define GL_TRY 0x0001u /* -EAGAIN instead of waiting for another holder */
+#define GL_TRY 0x0001u	   /* -EAGAIN instead of waiting for another holder */
 #define GL_TRY_1CB 0x0002u /* the same, but ask the others once to give way */
-#define GL_NOEXP 0x0004u /* allowed during recovery */
-#define GL_ANY 0x0008u /* SH or DF, whichever is there */
+#define GL_NOEXP 0x0004u   /* allowed during recovery */
+#define GL_ANY 0x0008u	   /* SH or DF, whichever is there */
 #define GL_NODE_SCOPE 0x0020u /* EX shared among such holders of this node */
-#define GL_ASYNC 0x0040u /* return at once; wait with glock_wait() */
-#define GL_EXACT 0x0080u /* a cached stronger state does not do */
-#define GL_SKIP 0x0100u /* do not instantiate */
-#define GL_NOCACHE 0x0400u /* unlock when this holder goes */
+#define GL_ASYNC 0x0040u      /* return at once; wait with glock_wait() */
+#define GL_EXACT 0x0080u      /* a cached stronger state does not do */
+#define GL_SKIP 0x0100u	      /* do not instantiate */
+#define GL_NOCACHE 0x0400u    /* unlock when this holder goes */
 /* Wait for nothing, neither a lock nor the device: -EAGAIN. Implies GL_TRY. */
 #define GL_NOWAIT 0x10000u
 
-/* One request for a glock; lives on the requester's stack. */
+struct glock_waiter;
+
+/*
+ * One request for a glock; lives on the requester's stack. All but gh_gl is
+ * the glock's.
+ */
 struct glock_holder {
 	struct glock *gh_gl; /* NULL when not queued */
 	enum lm_state gh_state;
 	unsigned gh_flags;
 	struct cds_list_head gh_list;
 	bool gh_granted;
-	int gh_error;
-	struct timespec *gh_since; /* unused unless tracing; NULL */
+	int gh_error; /* not 0: off the queue, for glock_wait() to tell */
+	struct glock_waiter *gh_waiter; /* the thread that sleeps; NULL */
 };
 
-/* mod is copied. who: for the log. */
+/* mod and who, which is for the log, are copied. 0 or -ENOMEM. */
 int glock_table_create(const struct lockmod *mod, const char *who,
 		       struct glock_table **tablep);
-/* All glocks must have been put; unlocks what is cached. */
+/*
+ * All glocks must have been put. Waits for the lock manager's answers to the
+ * requests that are still under way.
+ */
 void glock_table_destroy(struct glock_table *table);
 
 /*
  * Find or make the glock, with a reference. ops and object are set when it
- * is made (object may be replaced by glock_set_object). 0 or -ENOMEM.
+ * is made (object may be replaced by glock_set_object). Waits while another
+ * thread is putting the last reference of the same glock. 0 or -ENOMEM.
  */
 int glock_get(struct glock_table *table, const struct glock_ops *ops,
 	      uint64_t number, void *object, struct glock **glp);
 /*
  * Drop a reference. With the last one the lock is released (synced and
- * invalidated first) and the glock is freed.
+ * invalidated first, before this returns) and the glock is freed.
  */
 void glock_put(struct glock *gl);
 
 void *glock_object(const struct glock *gl);
 void glock_set_object(struct glock *gl, void *object);
 uint64_t glock_number(const struct glock *gl);
+enum lm_type glock_type(const struct glock *gl);
+/* The cached state, of this moment unless a holder is held. */
 enum lm_state glock_state(const struct glock *gl);
 
-/* The object must be read (again) before the next holder without GL_SKIP. */
+/*
+ * The object must be read (again) before the next holder without GL_SKIP; or,
+ * for an object that has just been created in memory, need not.
+ */
 void glock_set_instantiate(struct glock *gl, bool needed);
 
-/* Something was changed under EX: sync before lowering. */
+/* Something was changed under EX: sync before lowering. Takes no lock. */
 void glock_set_dirty(struct glock *gl);
 
 /*
@@ -110,7 +135,12 @@ void glock_set_dirty(struct glock *gl);
 int glock_nq(struct glock *gl, enum lm_state state, unsigned flags,
 	     struct glock_holder *gh);
 int glock_wait(struct glock_holder *gh);
-/* Release a granted holder, or give up a queued one. */
+/*
+ * Release a granted holder, or give up a queued one (GL_ASYNC, before
+ * glock_wait()). If another node waits for the glock and this was the last
+ * holder, it is synced, invalidated and given away here: hold nothing that
+ * those callbacks may want.
+ */
 void glock_dq(struct glock_holder *gh);
 
 static inline void glock_holder_init(struct glock_holder *gh)
@@ -129,22 +159,31 @@ static inline void glock_dq_if_held(struct glock_holder *gh)
 
 /*
  * After this every waiting and later request fails with -EIO (GL_NOEXP
- * excepted), and nothing is synced or told to the lock manager any more.
+ * excepted), and nothing is synced, invalidated, or given back to the lock
+ * manager any more. Granted holders stay. Takes no lock but the glocks' own.
  */
 void glock_table_withdraw(struct glock_table *table);
 
 /*
- * The cached lock was last touched at this CLOCK_MONOTONIC second; used to
- * let idle glocks go. Demotes unused glocks idle since before the given time.
+ * Let idle glocks go: demote to unlocked at most max of those that have had no
+ * holder since before this CLOCK_MONOTONIC second. Syncs and invalidates in
+ * the calling thread.
  */
 void glock_table_shrink(struct glock_table *table, uint64_t idle_before_sec,
 			unsigned max);
 
-/* One line per glock and holder, in GFS2's dump format. */
+/*
+ * One line per glock and holder, in GFS2's dump format (docs/spec/glocks.md
+ * 8.2) with the fields that there are. text has no newline, and is valid
+ * during the call only; no lock is held.
+ */
 struct glock_dump {
 	void (*line)(void *arg, const char *text);
 	void *arg;
 };
 void glock_table_dump(struct glock_table *table, const struct glock_dump *out);
+
+/* Assert what must hold of every glock between two steps. For tests. */
+void glock_table_check(struct glock_table *table);
 
 #endif

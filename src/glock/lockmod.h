@@ -36,11 +36,11 @@ enum lm_type {
 
 /* Outcome of a request, beside the state that holds now. */
 enum lm_outcome {
-	LM_OUT_DONE, /* the state is the requested one */
-	LM_OUT_BUSY, /* a try request could not be granted */
-	LM_OUT_CANCELLED,
-	LM_OUT_DEADLOCK, /* conversion deadlock: go through unlocked */
-	LM_OUT_ERROR,
+	LM_OUT_DONE,	  /* the state is the requested one */
+	LM_OUT_BUSY,	  /* a try request could not be granted */
+	LM_OUT_CANCELLED, /* after ops->cancel(); the state is as before */
+	LM_OUT_DEADLOCK,  /* conversion deadlock: go through unlocked */
+	LM_OUT_ERROR,	  /* the lock manager has failed; waiters get -EIO */
 };
 
 struct lockmod_ops {
@@ -48,13 +48,18 @@ struct lockmod_ops {
 	/*
 	 * Change the lock of this glock to the state; LM_ST_UNLOCKED releases
 	 * it. flags: GL_TRY, GL_TRY_1CB, GL_NOEXP of glock.h. Answered by
-	 * exactly one glock_complete().
+	 * exactly one glock_complete(); there is one request at a time. Must
+	 * not wait for the answer.
 	 */
 	void (*lock)(void *mod, struct glock *gl, enum lm_state state,
 		     unsigned flags);
 	/* Try to cancel the request under way; its answer still comes. */
 	void (*cancel)(void *mod, struct glock *gl);
-	/* The glock is going away; the lock is already released. */
+	/*
+	 * The glock is going away. The lock is already released, but for a
+	 * withdrawn mount, whose locks stay. When this returns, no
+	 * glock_callback() for it is running or will come.
+	 */
 	void (*put)(void *mod, struct glock *gl);
 };
 
@@ -64,11 +69,17 @@ struct lockmod {
 	void *mod;
 };
 
-/* The module's answer to ops->lock. */
+/*
+ * The module's answer to ops->lock. May queue the next request, sync and
+ * invalidate before it returns, unless called within ops->lock.
+ */
 void glock_complete(struct glock *gl, enum lm_state state,
 		    enum lm_outcome outcome);
 
-/* Another node wants the lock in the given state: give way when possible. */
+/*
+ * Another node wants the lock in the given state: give way when possible, at
+ * once in this thread (sync, invalidate, ops->lock) if nobody has the glock.
+ */
 void glock_callback(struct glock *gl, enum lm_state wanted);
 
 #endif

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * xmote.c - the state machine of a glock: grant, request, give back.
+ *
+ * One thread at a time runs it (GLF_RUNNING): whoever has something new for
+ * the glock. Others leave their news under gl_lock and go; the runner looks
+ * again after every step. A step that calls out drops gl_lock.
+ *
+ *                     +------------------------- GLF_LOCK ------------------+
+ *   demote wanted,    |                                                     |
+ *   nobody holds  --> | [sync] -> [invalidate] -> ops->lock ... answer      |
+ *   head waiter   --> |                                           |         |
+ *   not grantable     +-------------------------------------------|---------+
+ *                                                                 v
+ *     done: new state, grant (before any demotion that came meanwhile)
+ *     busy: fail the tries    cancelled: ask for the new head
+ *     deadlock: demote to unlocked, ask again    error: fail all
+ *
+ * Order of the work before a request (docs/spec/glocks.md 2.7): what was
+ * changed under EX is durable before it is forgotten, and forgotten before the
+ * lock manager hears that we give way. A failed sync stops there: to tell the
+ * lock manager would show others a disk without our changes.
+ *
+ * A lock manager that answers within ops->lock (lock_nolock) finds the runner
+ * at work, and leaves the answer for it: no recursion.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "glock/glock_impl.h"
+
+#define GL_TRIES (GL_TRY | GL_TRY_1CB)
+
+static const char *const outcome_name[] = {
+	[LM_OUT_DONE] = "done",		  [LM_OUT_BUSY] = "busy",
+	[LM_OUT_CANCELLED] = "cancelled", [LM_OUT_DEADLOCK] = "deadlock",
+	[LM_OUT_ERROR] = "error",
+};
+
+static void wake(const struct glock_holder *gh)
+{
+	if (gh->gh_waiter)
+		pthread_cond_signal(&gh->gh_waiter->wake);
+}
+
+/* Source: docs/spec/glocks.md 2.4 rule 2. */
+bool glock_may_grant(const struct glock *gl, const struct glock_holder *gh)
+{
+	enum lm_state cached = gl->gl_state;
+
+	if ((gh->gh_flags & GL_EXACT) && cached != gh->gh_state)
+		return false;
+	if (gl->gl_granted) {
+		if (gl->gl_granted_state != gh->gh_state)
+			return false;
+		if (gh->gh_state != LM_ST_EXCLUSIVE)
+			return true;
+		return gl->gl_granted_share && (gh->gh_flags & GL_NODE_SCOPE);
+	}
+	if (cached == gh->gh_state || cached == LM_ST_EXCLUSIVE)
+		return true;
+	return (gh->gh_flags & GL_ANY) && cached != LM_ST_UNLOCKED &&
+	       gh->gh_state != LM_ST_EXCLUSIVE;
+}
+
+void glock_grant(struct glock *gl, struct glock_holder *gh)
+{
+	gh->gh_granted = true;
+	gl->gl_granted_state = gh->gh_state;
+	gl->gl_granted_share = gh->gh_flags & GL_NODE_SCOPE;
+	gl->gl_granted++;
+}
+
+struct glock_holder *glock_first_waiter(const struct glock *gl)
+{
+	struct glock_holder *gh;
+
+	if (!gl->gl_waiting)
+		return NULL;
+	cds_list_for_each_entry (gh, &gl->gl_holders, gh_list) {
+		if (!gh->gh_granted)
+			return gh;
+	}
+	return NULL;
+}
+
+void glock_unqueue(struct glock *gl, struct glock_holder *gh, int err)
+{
+	cds_list_del(&gh->gh_list);
+	gl->gl_waiting--;
+	gh->gh_error = err;
+	if (err)
+		wake(gh);
+}
+
+bool glock_has_firm_waiter(const struct glock *gl)
+{
+	const struct glock_holder *gh;
+
+	if (!gl->gl_waiting)
+		return false;
+	cds_list_for_each_entry (gh, &gl->gl_holders, gh_list) {
+		if (!gh->gh_granted && !(gh->gh_flags & GL_TRIES))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Fail the waiters that have one of the flags `with` (0: whatever they have)
+ * and none of `without`. Returns whether there was one.
+ */
+static bool fail_waiters(struct glock *gl, unsigned with, unsigned without,
+			 int err)
+{
+	struct glock_holder *gh, *next;
+	bool any = false;
+
+	if (!gl->gl_waiting)
+		return false;
+	cds_list_for_each_entry_safe (gh, next, &gl->gl_holders, gh_list) {
+		if (gh->gh_granted || (gh->gh_flags & without))
+			continue;
+		if (with && !(gh->gh_flags & with))
+			continue;
+		glock_unqueue(gl, gh, err);
+		any = true;
+	}
+	return any;
+}
+
+static bool fail_tries(struct glock *gl)
+{
+	return fail_waiters(gl, GL_TRIES, 0, -EAGAIN);
+}
+
+void glock_fail_without_noexp(struct glock *gl)
+{
+	fail_waiters(gl, 0, GL_NOEXP, -EIO);
+}
+
+/* Grant from the head of the waiters on, and stop at the first that cannot. */
+static void grant_in_order(struct glock *gl)
+{
+	struct glock_holder *gh = glock_first_waiter(gl);
+
+	while (gh && glock_may_grant(gl, gh)) {
+		gl->gl_waiting--;
+		glock_grant(gl, gh);
+		wake(gh);
+		gh = !gl->gl_waiting
+			     ? NULL
+			     : cds_list_entry(gh->gh_list.next,
+					      struct glock_holder, gh_list);
+	}
+}
+
+/*
+ * Behind a holder, tries fail. Who waited behind a try that has failed may be
+ * grantable now.
+ */
+static void promote(struct glock *gl)
+{
+	do {
+		grant_in_order(gl);
+	} while (gl->gl_waiting && gl->gl_granted && fail_tries(gl));
+}
+
+static bool wants_sync(const struct glock *gl, enum lm_state target)
+{
+	return gl->gl_state == LM_ST_EXCLUSIVE && target != LM_ST_EXCLUSIVE &&
+	       atomic_load_explicit(&gl->gl_dirty, memory_order_relaxed) &&
+	       gl->gl_ops->sync;
+}
+
+static bool wants_invalidate(const struct glock *gl, enum lm_state target)
+{
+	return gl->gl_state != LM_ST_UNLOCKED && gl->gl_ops->invalidate &&
+	       (target == LM_ST_UNLOCKED || target == LM_ST_DEFERRED);
+}
+
+bool glock_change_needs_work(const struct glock *gl, enum lm_state target)
+{
+	return wants_sync(gl, target) || wants_invalidate(gl, target);
+}
+
+void glock_request_demote(struct glock *gl, enum lm_state state)
+{
+	if (!(gl->gl_flags & GLF_DEMOTE)) {
+		gl->gl_flags |= GLF_DEMOTE;
+		gl->gl_demote_state = (uint8_t)state;
+		gl->gl_demote_ns = glock_now_ns();
+	} else if (gl->gl_demote_state != state) {
+		/* Two wishes that differ: only unlocked meets both. */
+		gl->gl_demote_state = LM_ST_UNLOCKED;
+	}
+}
+
+static void clear_demote(struct glock *gl)
+{
+	gl->gl_flags &= ~GLF_DEMOTE;
+	/* Nobody wants anything: the strongest state will do. */
+	gl->gl_demote_state = LM_ST_EXCLUSIVE;
+}
+
+static void set_state(struct glock *gl, enum lm_state state)
+{
+	atomic_store_explicit(&gl->gl_state, (uint8_t)state,
+			      memory_order_relaxed);
+	gl->gl_target = (uint8_t)state;
+}
+
+/*
+ * What sync could not write exists in memory only. The glock is withdrawn on
+ * its own; the sync callback has the rest of the mount follow.
+ */
+static void sync_failed(struct glock *gl, int err)
+{
+	ug_error(gl->gl_table->who, "glock %u/%llx: sync failed: error %d",
+		 gl->gl_ops->type, (unsigned long long)gl->gl_number, -err);
+	gl->gl_flags |= GLF_WITHDRAWN;
+	glock_fail_without_noexp(gl);
+}
+
+/*
+ * Sync and invalidate as the change of state demands. GLF_LOCK is set, so the
+ * state stays as it is while gl_lock is dropped.
+ */
+static int work_before_request(struct glock *gl, enum lm_state target)
+{
+	bool sync = wants_sync(gl, target);
+	bool invalidate = wants_invalidate(gl, target);
+	int err = 0;
+
+	if (!sync && !invalidate)
+		return 0;
+	if (invalidate) {
+		gl->gl_flags |= GLF_INVALIDATE_IN_PROGRESS;
+		fail_tries(gl);
+	}
+	pthread_mutex_unlock(&gl->gl_lock);
+	if (sync)
+		err = gl->gl_ops->sync(gl);
+	if (!err && invalidate)
+		gl->gl_ops->invalidate(gl, target);
+	pthread_mutex_lock(&gl->gl_lock);
+	gl->gl_flags &= ~GLF_INVALIDATE_IN_PROGRESS;
+	/* Write-back during the sync may have set it again: done, too. */
+	if (sync && !err)
+		atomic_store(&gl->gl_dirty, false);
+	return err;
+}
+
+static void end_request(struct glock *gl)
+{
+	gl->gl_flags &= ~(GLF_LOCK | GLF_REPLY_PENDING | GLF_CANCELLED |
+			  GLF_DEMOTE_IN_PROGRESS);
+	gl->gl_target = gl->gl_state;
+}
+
+/*
+ * Ask the lock manager for another state: for the head waiter gh, or, with gh
+ * NULL, because of a demotion.
+ */
+static void request(struct glock *gl, enum lm_state target,
+		    const struct glock_holder *gh)
+{
+	const struct lockmod *mod = &gl->gl_table->mod;
+	unsigned flags = gh ? gh->gh_flags & (GL_TRIES | GL_NOEXP) : 0;
+	bool withdrawn = gl->gl_flags & GLF_WITHDRAWN;
+
+	gl->gl_flags |= GLF_LOCK | (gh ? 0 : GLF_DEMOTE_IN_PROGRESS);
+	gl->gl_target = (uint8_t)target;
+	gl->gl_target_try = flags & GL_TRIES;
+	if (!gl->gl_target_try)
+		fail_tries(gl);
+	if (!withdrawn) {
+		int err = work_before_request(gl, target);
+
+		if (err) {
+			end_request(gl);
+			sync_failed(gl, err);
+			return;
+		}
+		/* Withdrawn meanwhile: what is dirty now, nobody may see. */
+		if (gl->gl_flags & GLF_WITHDRAWN) {
+			end_request(gl);
+			return;
+		}
+	}
+	if (target == LM_ST_UNLOCKED && gl->gl_ops->instantiate)
+		gl->gl_flags |= GLF_INSTANTIATE_NEEDED;
+	pthread_mutex_unlock(&gl->gl_lock);
+	mod->ops->lock(mod->mod, gl, target, flags);
+	pthread_mutex_lock(&gl->gl_lock);
+}
+
+static void reply_error(struct glock *gl, enum lm_outcome outcome, bool demote)
+{
+	ug_error(gl->gl_table->who, "glock %u/%llx: lock manager answered %s",
+		 gl->gl_ops->type, (unsigned long long)gl->gl_number,
+		 outcome_name[outcome]);
+	/* Asking again and again would not help. */
+	if (demote)
+		clear_demote(gl);
+	fail_waiters(gl, 0, 0, -EIO);
+}
+
+/*
+ * Two nodes that hold SH and want EX wait for each other; one of them is told.
+ * It gives up what it has, with all that was cached under it, and then asks
+ * from unlocked (docs/spec/glocks.md 2.15). From unlocked, just ask again.
+ */
+static void reply_deadlock(struct glock *gl, bool demote)
+{
+	promote(gl);
+	if (gl->gl_granted || gl->gl_state == LM_ST_UNLOCKED)
+		return;
+	if (demote || gl->gl_waiting)
+		glock_request_demote(gl, LM_ST_UNLOCKED);
+}
+
+/* Source: docs/spec/glocks.md 2.8. */
+static void process_reply(struct glock *gl)
+{
+	enum lm_state state = gl->gl_reply_state;
+	enum lm_state target = gl->gl_target;
+	enum lm_outcome outcome = gl->gl_reply_outcome;
+	bool demote = gl->gl_flags & GLF_DEMOTE_IN_PROGRESS;
+	bool cancelled = gl->gl_flags & GLF_CANCELLED;
+
+	end_request(gl);
+	set_state(gl, state);
+	switch (outcome) {
+	case LM_OUT_DONE:
+		ug_assert(state == target);
+		/*
+		 * Before a demotion that has come meanwhile: who has waited
+		 * for the lock uses it once, or two nodes would pass it
+		 * back and forth and get nowhere.
+		 */
+		if (!demote)
+			promote(gl);
+		break;
+	case LM_OUT_BUSY:
+		if (gl->gl_target_try)
+			fail_tries(gl);
+		else
+			reply_error(gl, outcome, demote);
+		break;
+	case LM_OUT_CANCELLED:
+		/* He who cancelled has left; the next one asks for himself. */
+		if (!cancelled)
+			reply_error(gl, outcome, demote);
+		break;
+	case LM_OUT_DEADLOCK:
+		reply_deadlock(gl, demote);
+		break;
+	case LM_OUT_ERROR:
+		reply_error(gl, outcome, demote);
+		break;
+	}
+}
+
+/* Is there a demotion to be served? Clears one that is satisfied already. */
+static bool demote_wanted(struct glock *gl)
+{
+	if (!(gl->gl_flags & GLF_DEMOTE))
+		return false;
+	if (gl->gl_state != gl->gl_demote_state &&
+	    gl->gl_state != LM_ST_UNLOCKED && !(gl->gl_flags & GLF_WITHDRAWN))
+		return true;
+	clear_demote(gl);
+	return false;
+}
+
+/* Returns false when nothing is to be done now. */
+static bool step(struct glock *gl)
+{
+	const struct glock_holder *gh;
+
+	if (gl->gl_flags & GLF_CANCELLING)
+		return false;
+	if (gl->gl_flags & GLF_REPLY_PENDING) {
+		process_reply(gl);
+		return true;
+	}
+	if (gl->gl_flags & GLF_LOCK)
+		return false;
+	if (demote_wanted(gl)) {
+		if (gl->gl_granted) {
+			fail_tries(gl);
+			return false;
+		}
+		request(gl, gl->gl_demote_state, NULL);
+		return true;
+	}
+	promote(gl);
+	gh = glock_first_waiter(gl);
+	if (!gh || gl->gl_granted)
+		return false;
+	request(gl, gh->gh_state, gh);
+	return true;
+}
+
+void glock_run(struct glock *gl)
+{
+	if (gl->gl_flags & GLF_RUNNING)
+		return;
+	gl->gl_flags |= GLF_RUNNING;
+	while (step(gl))
+		;
+	gl->gl_flags &= ~GLF_RUNNING;
+	if (gl->gl_retirer)
+		pthread_cond_signal(&gl->gl_retirer->wake);
+}
+
+void glock_complete(struct glock *gl, enum lm_state state,
+		    enum lm_outcome outcome)
+{
+	pthread_mutex_lock(&gl->gl_lock);
+	ug_assert(gl->gl_flags & GLF_LOCK);
+	ug_assert(!(gl->gl_flags & GLF_REPLY_PENDING));
+	gl->gl_pins++;
+	gl->gl_reply_state = (uint8_t)state;
+	gl->gl_reply_outcome = (uint8_t)outcome;
+	gl->gl_flags |= GLF_REPLY_PENDING;
+	glock_run(gl);
+	glock_unpin_unlock(gl);
+}
+
+void glock_callback(struct glock *gl, enum lm_state wanted)
+{
+	pthread_mutex_lock(&gl->gl_lock);
+	gl->gl_pins++;
+	glock_request_demote(gl, wanted == LM_ST_EXCLUSIVE ? LM_ST_UNLOCKED
+							   : wanted);
+	glock_run(gl);
+	glock_unpin_unlock(gl);
+}
