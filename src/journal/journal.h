@@ -70,19 +70,27 @@ struct journal_params {
 	uint64_t statfs_addr;
 	uint64_t quota_addr;
 	uint64_t head_sequence; /* of the clean head found at mount */
-	uint32_t head_blkno; /* its journal block */
-	bool barriers; /* false: no device flushes (nobarrier) */
-	const char *who; /* for the log, e.g. "vol1: journal 0" */
+	uint32_t head_blkno;	/* its journal block */
+	bool barriers;		/* false: no device flushes (nobarrier) */
+	const char *who;	/* for the log, e.g. "vol1: journal 0" */
 	const struct journal_ops *ops;
 	void *arg;
 };
 
-/* Writes nothing: the log becomes dirty with the first flush. */
+/*
+ * Writes nothing: the log becomes dirty with the first flush. params is
+ * copied, what it points to must stay. 0; -ENOMEM; -EINVAL: the journal is too
+ * small, or a parameter is out of range.
+ */
 int journal_create(const struct journal_params *params, struct journal **jp);
 
 struct commit_cb {
-	/* Runs once the transaction is durable, in the flushing thread; err is
-	 * 0, or the error that ended the journal. May free the structure. */
+	/*
+	 * Runs once the transaction is durable, in the flushing thread,
+	 * before journal_flush() returns to anybody; err is 0, or the error
+	 * that ended the journal. May free the structure. Must not begin
+	 * transactions or flush.
+	 */
 	void (*fn)(struct commit_cb *cb, int err);
 	struct cds_list_head link;
 };
@@ -90,8 +98,12 @@ struct commit_cb {
 /* One transaction, on the caller's stack. Fields are the journal's. */
 struct trans {
 	struct journal *tr_journal;
+	uint64_t tr_batch;    /* which flush it will be part of */
 	uint32_t tr_reserved; /* log blocks */
-	uint32_t tr_touched;
+	uint32_t tr_blocks;   /* as asked for */
+	uint32_t tr_revokes;
+	uint32_t tr_touched; /* of tr_blocks, used */
+	uint32_t tr_freed;   /* of tr_revokes */
 	bool tr_changed;
 };
 
@@ -101,8 +113,8 @@ struct trans {
  * blocks: how many different blocks the transaction may add (metadata and
  * journaled data); revokes: how many it may free. Waits for log space if need
  * be. Returns 0; -EAGAIN with TRANS_NOWAIT; -ENOSPC if it can never fit the
- * journal; -EIO when the journal has failed. One thread has at most one
- * transaction open and must not wait for a glock within it.
+ * journal; -EIO when the journal has failed or ended; -ENOMEM. One thread has
+ * at most one transaction open and must not wait for a glock within it.
  */
 int trans_begin(struct journal *j, struct trans *tr, unsigned blocks,
 		unsigned revokes, unsigned flags);
@@ -111,7 +123,9 @@ int trans_begin(struct journal *j, struct trans *tr, unsigned blocks,
  * The buffer will be changed; call before the first byte changes (again is
  * harmless). The caller's references are his own; the journal takes its own.
  * Never fails: short of memory it waits for the flush under way. Sets mh_jid
- * and zeroes __pad0 of blocks with a metadata header.
+ * and zeroes __pad0 of blocks with a metadata header; a new block should have
+ * its header (gfs2_meta_init()) before it is added. At the flush every
+ * metadata block must have one.
  */
 void trans_add_meta(struct trans *tr, struct buf *b);
 
@@ -121,7 +135,8 @@ void trans_add_jdata(struct trans *tr, struct buf *b);
 /*
  * The metadata or journaled block blkno is freed by this transaction: its
  * buffer leaves cache and journal, and a revoke is queued. Waits for a
- * write in place of this very block that is under way.
+ * write in place of this very block that is under way. The block may be given
+ * to another use only when this transaction is durable (trans_on_commit()).
  */
 void trans_free_block(struct trans *tr, uint64_t blkno);
 
@@ -142,24 +157,39 @@ bool journal_is_durable(struct journal *j, uint64_t sequence);
 
 /*
  * Make everything up to the sequence durable (UINT64_MAX: all that has ended
- * until now). Callers at the same time share one flush. 0 or -EIO.
+ * until now). Callers at the same time share one flush. 0; -EIO; -ENOMEM: try
+ * again, nothing has been lost.
  */
 int journal_flush(struct journal *j, uint64_t sequence);
 
 /*
  * Write committed blocks in place, oldest first, until at most target_percent
- * of the log is live (0: all of it, flushing as needed, and a header with
- * the new tail). 0 or -EIO.
+ * of the log is live (0: all that has ended until now), flushing as needed;
+ * then a header with the new tail, if that frees log space that is wanted. What
+ * is committed later is not waited for. 0; -EIO; -ENOMEM as above.
  */
 int journal_writeback(struct journal *j, unsigned target_percent);
 
 /*
+ * Make the buffers of one owner durable in their places, flushing as needed:
+ * for lowering the state of its glock, which keeps others from changing them
+ * meanwhile. 0; -EIO; -ENOMEM as above.
+ */
+int journal_writeback_owner(struct journal *j, struct buf_owner *owner);
+
+/*
  * Everything committed and in place, then a header with the UNMOUNT flag. No
- * transaction may be open; none may follow. 0 or -EIO (the log stays dirty).
+ * transaction may be open; none may follow. Writes nothing if nothing ever
+ * was. 0; -EIO (the log stays dirty); -ENOMEM as above.
  */
 int journal_shutdown(struct journal *j);
 
-/* Stop without writing anything (withdraw, tests). Waits for I/O under way. */
+/*
+ * Stop without writing anything more (withdraw, tests): as if the journal had
+ * failed with err, but ops->failed() is not called. Waits for I/O under way,
+ * except its caller's. May be called from anywhere: within a transaction, from
+ * ops->failed(), from a commit callback.
+ */
 void journal_abort(struct journal *j, int err);
 
 /*

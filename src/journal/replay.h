@@ -30,9 +30,9 @@ struct replay_head {
 };
 
 struct replay_result {
-	uint32_t blocks_replayed;
-	uint32_t blocks_revoked;
-	uint32_t revokes;
+	uint32_t blocks_replayed; /* different blocks written */
+	uint32_t blocks_revoked;  /* images not written for a revoke */
+	uint32_t revokes;	  /* entries read */
 };
 
 /*
