@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * front.c - the file system behind a session: which operation is whose.
+ *
+ * What we do not do is refused with ENOSYS where the kernel remembers that, asks
+ * no more and gives programs the right answer (docs/spec/fuse.md 7.9):
+ *
+ *	xattrs, fallocate, O_TMPFILE	EOPNOTSUPP
+ *	lseek, copy_file_range		done by the kernel with what there is
+ *	poll				always ready
+ *	bmap				no swap file, no FIBMAP: our blocks move
+ *	access				never sent: the kernel checks modes
+ *	statx				GETATTR instead: no birth time
+ *	locks				never sent unless agreed in INIT
+ *
+ * ENOSYS never stands for a passing reason, nor for one file of many. IOCTL
+ * is not remembered: ENOTTY, as any file answers what it does not know.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "fuse/ops.h"
+
+static int op_no_ioctl(struct op *op)
+{
+	return -ENOTTY;
+}
+
+/* NULL: -ENOSYS. */
+static const op_fn ops[FUSE_OPCODES] = {
+	[FUSE_LOOKUP] = op_lookup,
+	[FUSE_FORGET] = op_forget,
+	[FUSE_GETATTR] = op_getattr,
+	[FUSE_SETATTR] = op_setattr,
+	[FUSE_READLINK] = op_readlink,
+	[FUSE_SYMLINK] = op_symlink,
+	[FUSE_MKNOD] = op_mknod,
+	[FUSE_MKDIR] = op_mkdir,
+	[FUSE_UNLINK] = op_unlink,
+	[FUSE_RMDIR] = op_rmdir,
+	[FUSE_RENAME] = op_rename,
+	[FUSE_LINK] = op_link,
+	[FUSE_OPEN] = op_open,
+	[FUSE_READ] = op_read,
+	[FUSE_WRITE] = op_write,
+	[FUSE_STATFS] = op_statfs,
+	[FUSE_RELEASE] = op_release,
+	[FUSE_FSYNC] = op_fsync,
+	[FUSE_FLUSH] = op_flush,
+	[FUSE_OPENDIR] = op_opendir,
+	[FUSE_READDIR] = op_readdir,
+	[FUSE_RELEASEDIR] = op_releasedir,
+	[FUSE_FSYNCDIR] = op_fsync,
+	[FUSE_CREATE] = op_create,
+	[FUSE_IOCTL] = op_no_ioctl,
+	[FUSE_BATCH_FORGET] = op_batch_forget,
+	[FUSE_READDIRPLUS] = op_readdirplus,
+	[FUSE_RENAME2] = op_rename,
+	[FUSE_SYNCFS] = op_syncfs,
+};
+
+int fuse_front_create(const struct fuse_front_params *params,
+		      struct fuse_front **frontp)
+{
+	struct fuse_front *front = calloc(1, sizeof(*front));
+	int err;
+
+	if (!front)
+		return -ENOMEM;
+	front->fs = params->fs;
+	front->conn = params->conn;
+	front->who = params->who;
+	err = fuse_policy_init(&front->policy, &params->policy);
+	if (err) {
+		free(front);
+		return err;
+	}
+	*frontp = front;
+	return 0;
+}
+
+void fuse_front_destroy(struct fuse_front *front)
+{
+	if (!front)
+		return;
+	fuse_policy_fini(&front->policy);
+	free(front);
+}
+
+void fuse_front_wants(const struct fuse_front *front, struct fuse_wants *wants)
+{
+	fuse_policy_wants(&front->policy, wants);
+}
+
+void op_put_entry(struct op *op, const struct fs_entry *entry)
+{
+	const struct fuse_policy *policy = &op->front->policy;
+
+	fuse_encode_entry(&op->reply->entry, entry, policy->entry_valid,
+			  policy->attr_valid);
+	op->reply->body_len = sizeof(op->reply->entry);
+}
+
+static int front_start(void *ctx, const struct fuse_agreed *agreed)
+{
+	struct fuse_front *front = ctx;
+
+	fuse_policy_agreed(&front->policy, front->who, agreed);
+	return 0;
+}
+
+/* What only gives back what it had from us. */
+static bool op_gives_back(uint32_t opcode)
+{
+	switch (opcode) {
+	case FUSE_FORGET:
+	case FUSE_BATCH_FORGET:
+	case FUSE_FLUSH:
+	case FUSE_RELEASE:
+	case FUSE_RELEASEDIR:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int front_handle(void *ctx, const struct fuse_request *req,
+			struct fuse_reply *reply, enum fuse_place place)
+{
+	struct fuse_front *front = ctx;
+	op_fn fn = ops[req->opcode];
+	struct op op = {
+		.front = front,
+		.req = req,
+		.reply = reply,
+		.place = place,
+		.fs_req = {
+			.uid = req->uid,
+			.gid = req->gid,
+			.pid = req->pid,
+			.nowait = place == FUSE_INLINE,
+		},
+	};
+
+	if (!fn)
+		return -ENOSYS;
+	if (ug_unlikely(fs_is_withdrawn(front->fs)) &&
+	    !op_gives_back(req->opcode) && !reply->carry)
+		return -EIO;
+	return fn(&op);
+}
+
+const struct fuse_handler fuse_front_handler = {
+	.start = front_start,
+	.handle = front_handle,
+};

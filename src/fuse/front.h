@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * front.h - the file system behind a session: requests to calls of fs.h.
+ *
+ * A mount process makes one of these of a mounted volume, and gives its
+ * handler to the session:
+ *
+ *	fuse_front_create(&params, &front);
+ *	session_params.handler = &fuse_front_handler;
+ *	session_params.ctx = front;
+ *	fuse_front_wants(front, &session_params.wants);
+ *	fuse_session_create(&session_params, &session);
+ *	fuse_session_run(session);
+ *	fs_unmount(fs);
+ *	fuse_session_destroy(session);
+ *	fuse_front_destroy(front);
+ *
+ * Its fs_host_ops.invalidate calls fuse_session_invalidate().
+ *
+ * Once the file system has withdrawn every request answers EIO, but for what
+ * gives things back: FLUSH, RELEASE, FORGET, DESTROY.
+ */
+#ifndef UG_FUSE_FRONT_H
+#define UG_FUSE_FRONT_H
+
+#include "fs/fs.h"
+#include "fuse/policy.h"
+#include "fuse/session.h"
+
+struct fuse_front;
+
+struct fuse_front_params {
+	struct fs *fs; /* mounted; borrowed while requests are served */
+	struct fuse_conn *conn; /* for notifications; borrowed */
+	const char *who; /* for the log; borrowed */
+	struct fuse_policy_options policy;
+};
+
+/* 0 or -ENOMEM. */
+int fuse_front_create(const struct fuse_front_params *params,
+		      struct fuse_front **frontp);
+void fuse_front_destroy(struct fuse_front *front); /* NULL is accepted */
+
+/* What the session shall ask of the kernel. */
+void fuse_front_wants(const struct fuse_front *front,
+		      struct fuse_wants *wants);
+
+/* Its ctx is a struct fuse_front. */
+extern const struct fuse_handler fuse_front_handler;
+
+#endif

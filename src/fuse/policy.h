@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * policy.h - what the kernel may keep above us, and for how long.
+ *
+ * Two modes. Cached: nobody else changes the volume (lock_nolock). The
+ * kernel keeps names, attributes and pages for ever, writes through, and
+ * keeps file locks itself; we keep no copy of pages that it has.
+ *
+ * Direct: pages are ours, under glocks, and handles that can write pass every
+ * read and write to us. Handles that only read a file which nobody on this
+ * node writes are still cached. Names and attributes live as long as the
+ * options say, 0 by default.
+ *
+ *	                cached               direct
+ *	names           for ever, also       entry_ms
+ *	                missing ones
+ *	attributes      for ever             attr_ms
+ *	directories     the kernel keeps     read each time
+ *	                listings: OPENDIR
+ *	                is refused
+ *	handle, writes  KEEP_CACHE           DIRECT_IO, parallel writes
+ *	handle, reads   KEEP_CACHE           KEEP_CACHE without writers, else
+ *	                                     DIRECT_IO
+ *	page fill       not kept by us       noted (opens.h), not kept by us
+ *
+ * Never in either mode: writeback cache, NOFLUSH, no_open, automatic
+ * invalidation, splice. Source: DESIGN 5; docs/spec/fuse.md 5, 6, 7, 13.
+ */
+#ifndef UG_FUSE_POLICY_H
+#define UG_FUSE_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fuse/conn.h"
+#include "fuse/encode.h"
+#include "fuse/opens.h"
+
+enum fuse_data_mode {
+	FUSE_DATA_CACHED,
+	FUSE_DATA_DIRECT,
+};
+
+#define FUSE_FOREVER UINT32_MAX
+
+struct fuse_policy_options {
+	enum fuse_data_mode data;
+	/* Life of names and attributes in the kernel, or FUSE_FOREVER. */
+	uint32_t entry_ms;
+	uint32_t attr_ms;
+	/* flock and fcntl locks come to us instead of staying in the kernel. */
+	bool locks;
+};
+
+/* The defaults of a mode. */
+void fuse_policy_defaults(struct fuse_policy_options *opt,
+			  enum fuse_data_mode data);
+
+struct fuse_policy {
+	enum fuse_data_mode data;
+	bool locks;
+	struct fuse_timeout entry_valid;
+	struct fuse_timeout attr_valid;
+	struct opens *opens; /* direct mode; else NULL */
+	/* Of INIT. */
+	bool direct_mmap; /* direct handles can be mapped shared */
+	bool kernel_keeps_dirs; /* OPENDIR is refused */
+};
+
+/* 0 or -ENOMEM; the handle table is then policy's. */
+int fuse_policy_init(struct fuse_policy *policy,
+		     const struct fuse_policy_options *opt);
+void fuse_policy_fini(struct fuse_policy *policy);
+
+/* What to ask of the kernel. */
+void fuse_policy_wants(const struct fuse_policy *policy,
+		       struct fuse_wants *wants);
+
+/* What has become of it; a line in the log if users will notice. */
+void fuse_policy_agreed(struct fuse_policy *policy, const char *who,
+			const struct fuse_agreed *agreed);
+
+/*
+ * Our file handles: no pointers, so that they mean something to a process
+ * that takes over the mount (docs/spec/fuse.md 11.7).
+ */
+#define FUSE_FH_OPEN 0x1u /* always set: never 0 */
+#define FUSE_FH_READ 0x2u
+#define FUSE_FH_WRITE 0x4u
+#define FUSE_FH_DIRECT 0x8u /* pages pass by the kernel */
+
+static inline bool fuse_flags_can_write(int flags)
+{
+	/* 3 is open for ioctl only; the kernel counts it as both. */
+	return (flags & 3) != 0;
+}
+
+/*
+ * A handle of the file is about to be answered: count it, and say what kind
+ * it is. flags: open(2)'s. Undone by fuse_policy_release() of its fh.
+ */
+void fuse_policy_open(struct fuse_policy *policy, uint64_t nodeid, int flags,
+		      struct fuse_open_out *out);
+void fuse_policy_release(struct fuse_policy *policy, uint64_t nodeid,
+			 uint64_t fh);
+
+/* The open(2) flags of access that a handle stands for. */
+int fuse_fh_flags(uint64_t fh);
+
+/* FS_IO_* for a READ or WRITE. */
+unsigned fuse_policy_read_flags(const struct fuse_policy *policy,
+				const struct fuse_read_in *in);
+unsigned fuse_policy_write_flags(const struct fuse_policy *policy,
+				 const struct fuse_write_in *in);
+
+/* The READ fills a page of the kernel: it has no owner of locks. */
+static inline bool fuse_read_fills_page(const struct fuse_read_in *in)
+{
+	return !(in->read_flags & FUSE_READ_LOCKOWNER);
+}
+
+#endif

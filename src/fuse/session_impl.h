@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * session_impl.h - a session from inside: for session.c and reader.c only.
+ *
+ *	reader.c	read, decode, try, answer or hand over
+ *	session.c	life: lanes and threads begin, wait for the end, stop
+ */
+#ifndef UG_FUSE_SESSION_IMPL_H
+#define UG_FUSE_SESSION_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "fuse/counters.h"
+#include "fuse/interrupts.h"
+#include "fuse/lane.h"
+#include "fuse/notifier.h"
+#include "fuse/session.h"
+
+enum lane_kind {
+	LANE_WORK, /* what waits for the disk */
+	LANE_URGENT, /* what others wait for: never behind the former */
+	LANE_NOTIFIER, /* what waits for the kernel */
+	LANES,
+};
+
+struct reader {
+	struct fuse_session *session;
+	pthread_t thread;
+	int fd; /* of the connection */
+	struct fuse_slot *slot; /* read into; replaced when handed over */
+	unsigned serial; /* which request is timed */
+	struct counters count;
+};
+
+/* A lane and what its threads need to know. */
+struct session_lane {
+	struct fuse_session *session;
+	struct lane *lane;
+	enum fuse_place place;
+};
+
+struct fuse_session {
+	struct fuse_session_params params;
+	struct slot_pool *pool;
+	struct session_lane lanes[LANES];
+	struct notifier *notifier;
+	struct reader *readers;
+	struct counters count; /* of the lanes */
+
+	atomic_bool readers_stop;
+
+	/*
+	 * Guards the rest, and makes "look for an early interrupt, queue" and
+	 * "look in the queues, remember" atomic against each other. Taken
+	 * before a lane's lock.
+	 */
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* ending, readers_alive, interrupts_queued */
+	struct interrupts interrupts;
+	bool interrupts_queued; /* a queued request is marked interrupted */
+	unsigned readers_alive;
+	bool notifier_closed; /* no request goes there any more */
+	bool ending;
+	int result; /* of fuse_session_run() */
+	/* DESTROY has been read, and is answered last of all. */
+	bool has_destroy;
+	int destroy_fd;
+	uint64_t destroy_unique;
+};
+
+/* What runs on the threads: reader.c. */
+void *reader_main(void *arg);
+void session_serve_queued(void *arg, struct fuse_slot *slot);
+
+/* The signal that gets a reader out of read(). */
+#define READER_SIGNAL SIGURG
+
+/* The session ends, for this reason (the first one counts). lock held. */
+void session_end_locked(struct fuse_session *session, int result);
+
+/* Send an answer, and note what goes wrong. */
+void session_answer(struct fuse_session *session, struct fuse_slot *slot,
+		    int err);
+
+#endif
