@@ -14,6 +14,11 @@
  * callback of the freeing transaction, never earlier (gfs2-ondisk.md 6.5).
  *
  * One transaction uses one hold, or several of ascending rgrps.
+ *
+ * Counts of blocks are looked after by space.c: RGRP_DATA takes what the caller
+ * has promised (space_promise) and keeps promised until rgrp_alloc has
+ * entered it; RGRP_META and RGRP_SPREAD are refused when the promises would be
+ * endangered.
  */
 #ifndef UG_FS_RGRP_H
 #define UG_FS_RGRP_H
@@ -35,6 +40,8 @@ struct rgrp_extent {
 struct rgrp_hold {
 	struct rgrp *rh_rg; /* NULL: nothing held */
 	struct glock_holder rh_gh;
+	struct inode *rh_ip; /* for whom; borrowed; NULL: rgrp_hold_block */
+	bool rh_data; /* RGRP_DATA */
 	uint32_t rh_blocks; /* places left */
 	unsigned rh_count; /* extents left */
 	unsigned rh_first; /* index of the next extent */
@@ -65,7 +72,12 @@ enum rgrp_why {
  * Reserve between min and want places in one group, contiguous if possible,
  * near ip's goal (for a new inode: its parent's). -ENOSPC if no group has min
  * (after a log flush has made freed blocks usable); -EAGAIN with nowait;
- * -EIO, -EUCLEAN. hold must be initialised and empty.
+ * -ENOMEM, -EIO, -EUCLEAN. hold must be initialised and empty; on error it is
+ * empty again. Called with no transaction and no i_lock. ip is borrowed until
+ * the hold is dropped.
+ *
+ * For blocks that were promised, min up to 16 (a data block and all pointer
+ * blocks on its way) will be found in some group.
  */
 int rgrp_reserve(struct inode *ip, uint32_t want, uint32_t min,
 		 enum rgrp_why why, bool nowait, struct rgrp_hold *hold);
@@ -105,6 +117,12 @@ uint64_t rgrp_alloc_dinode(struct trans *tr, struct rgrp_hold *hold,
 			   uint64_t *formal);
 
 /*
+ * Are these blocks, all in the held group, in state used? For finding out
+ * before a transaction begins. -EUCLEAN if not.
+ */
+int rgrp_check_used(const struct rgrp_hold *hold, uint64_t start, uint32_t len);
+
+/*
  * Free blocks in state used (all in the held group). metadata: they may have
  * copies in the log (directories, pointer blocks, journaled data): buffers
  * dropped and revoked; counts as revokes of the transaction. Updates ip's
@@ -119,7 +137,10 @@ int rgrp_unlink_dinode(struct trans *tr, struct rgrp_hold *hold, uint64_t addr);
 /* unlinked -> free, revoked. -EUCLEAN if it was not unlinked. */
 int rgrp_free_dinode(struct trans *tr, struct rgrp_hold *hold, uint64_t addr);
 
-/* State of a block, under the group's glock SH. */
+/*
+ * State of a block, looked up under the group's glock. -ENOENT (not logged) if
+ * no group maps it; -EAGAIN with nowait; -EIO, -EUCLEAN.
+ */
 int rgrp_block_state(struct fs *fs, uint64_t blkno, bool nowait,
 		     enum gfs2_blkst *state);
 
@@ -135,15 +156,18 @@ int rgrps_each_unlinked(struct fs *fs, int (*fn)(struct fs *fs, uint64_t addr,
 int rgrps_sum(struct fs *fs, uint64_t *total, uint64_t *free,
 	      uint64_t *dinodes);
 
-/* The inode's window goes (last writer closed, evicted). */
+/* The inode's window goes (last writer closed, evicted). Any thread. */
 void rgrp_window_drop(struct inode *ip);
 
 /* ---- space promised to delayed writes (space.c) ---- */
 
 /*
- * Promise blocks to dirty pages. -ENOSPC if free space (as of the last commit)
+ * Promise blocks to dirty pages, direct writes, preallocation: everything that
+ * will reserve with RGRP_DATA. -ENOSPC if free space (as of the last commit)
  * less promises is too small; the caller then writes delayed data, flushes
- * the log and tries again once before it tells the user.
+ * the log (fs_reclaim_space) and tries again once before it tells the user. A
+ * promise is given back when its blocks have been allocated (rgrp_alloc), not
+ * before, or when they are no longer wanted.
  */
 int space_promise(struct fs *fs, uint64_t blocks);
 void space_unpromise(struct fs *fs, uint64_t blocks);
