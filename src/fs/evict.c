@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * evict.c - the end of an inode.
+ *
+ *   leaves of a hashed directory          each step in transactions of its
+ *   values of attributes                  own; skipped when there are none
+ *   attribute block, pointer tree, dinode
+ *
+ * The last line is one transaction for most inodes: if the contents lie in the
+ * dinode's resource group, their blocks and the dinode are freed together, and
+ * neither the dinode nor a pointer block is logged. Otherwise each group's
+ * blocks go in a transaction, and the dinode with the last.
+ *
+ * A crash anywhere leaves the dinode unlinked in the bitmap, with a smaller tree
+ * whose counts are right: the mount that follows finds it there and begins
+ * again. Source: docs/spec/gfs2-ondisk.md 6.7.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/log.h"
+#include "fs/dir.h"
+#include "fs/evict.h"
+#include "fs/evict_ea.h"
+#include "fs/free_batch.h"
+#include "fs/icache.h"
+#include "fs/pages.h"
+
+static int free_rest(struct inode *ip)
+{
+	struct free_batch fb;
+	int err;
+
+	err = free_batch_init(&fb, ip);
+	if (err)
+		return err;
+	if (ip->i_eattr)
+		err = free_batch_add_eattr(&fb);
+	if (!err)
+		err = tree_collect(&fb, 0);
+	if (!err)
+		err = free_batch_commit_dinode(&fb);
+	free_batch_fini(&fb);
+	return err;
+}
+
+/* Glock EX held. */
+static int release(struct inode *ip)
+{
+	int err;
+
+	err = fs_may_write(ip->i_fs);
+	if (err)
+		return err;
+	if (ip->i_nlink)
+		return fs_bad_block(ip->i_fs, ip->i_addr,
+				    "inode to be released has %u links",
+				    ip->i_nlink);
+	if (inode_is_dir(ip) && (ip->i_flags & GFS2_DIF_EXHASH))
+		err = dir_free_leaves(ip);
+	if (!err && ip->i_eattr)
+		err = evict_ea_contents(ip);
+	return err ? err : free_rest(ip);
+}
+
+int evict_inode(struct inode *ip)
+{
+	struct fs *fs = ip->i_fs;
+	struct glock_holder gh;
+	int err;
+
+	rgrp_window_drop(ip);
+	file_drop_pages(ip);
+	err = glock_nq(ip->i_gl, LM_ST_EXCLUSIVE, 0, &gh);
+	if (err)
+		return err;
+	err = release(ip);
+	/* The inode is about to leave memory: what has been changed of it must
+	 * be in place by then. (All of it has been freed if all went well.) */
+	if (err && !fs_is_withdrawn(fs))
+		journal_writeback_owner(fs->fs_journal, &ip->i_bufs);
+	glock_dq(&gh);
+	return err;
+}
+
+/*
+ * Is it what the bitmap says? Reading it is what checks block type and
+ * address; what is wrong has been logged then.
+ */
+static bool is_unlinked_inode(struct inode *ip)
+{
+	static const struct fs_req req = { 0 };
+	struct glock_holder gh;
+	uint32_t nlink;
+
+	if (inode_lock(&req, ip, LM_ST_SHARED, &gh)) {
+		ug_warn(ip->i_fs->fs_who,
+			"block %" PRIu64 ": unlinked in the bitmap, but no "
+			"dinode that can be read; left alone, see fsck.gfs2",
+			ip->i_addr);
+		return false;
+	}
+	nlink = ip->i_nlink;
+	inode_unlock(&gh);
+	if (nlink)
+		ug_warn(ip->i_fs->fs_who,
+			"inode %" PRIu64 ": unlinked in the bitmap, but has "
+			"%u links; left alone, see fsck.gfs2",
+			ip->i_addr, nlink);
+	return nlink == 0;
+}
+
+int evict_unlinked(struct fs *fs, uint64_t addr, void *arg)
+{
+	struct inode *ip;
+	int err;
+
+	err = inode_get(fs, addr, 0, false, &ip);
+	if (err)
+		return err == -ESTALE ? 0 : err;
+	if (!is_unlinked_inode(ip)) {
+		inode_put(ip);
+		return 0;
+	}
+	/* With the last reference it is queued for release. */
+	inode_put(ip);
+	icache_run_evict(fs);
+	return fs_is_withdrawn(fs) ? -EIO : 0;
+}

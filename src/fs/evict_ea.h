@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * evict_ea.h - freeing the extended attributes of an unlinked inode.
+ */
+#ifndef UG_FS_EVICT_EA_H
+#define UG_FS_EVICT_EA_H
+
+#include "fs/inode.h"
+
+/*
+ * Free everything below the block that i_eattr names: values in blocks of
+ * their own, then the attribute blocks of an indirect block. That block itself
+ * stays, with nothing in it that leads on. Glock EX held, and nothing else. In
+ * transactions of its own, after each of which the inode is consistent. -EIO,
+ * -EUCLEAN, -ENOMEM.
+ */
+int evict_ea_contents(struct inode *ip);
+
+#endif
