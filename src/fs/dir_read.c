@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * dir_read.c - listing a directory, with and without attributes.
+ *
+ * The directory's glock is held SH from the first entry to the last, so that
+ * its blocks stand still and names can be handed out from where they are;
+ * i_lock only while a batch is gathered.
+ *
+ * No-wait: what has been emitted cannot be taken back, so a listing that meets
+ * something it would have to wait for ends there, and is just a short one;
+ * only if nothing had been emitted is it -EAGAIN.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/dir_list.h"
+#include "fs/namei.h"
+
+/* Inodes whose blocks are read together ahead of a listing with attributes. */
+#define AHEAD_INODES 64u
+
+struct listing {
+	const struct fs_req *req;
+	struct inode *dir;
+	struct dir_batch batch;
+	fs_emit_fn emit; /* one of the two */
+	fs_emit_plus_fn emit_plus;
+	void *arg;
+	unsigned ahead; /* items of the batch whose inodes have been read */
+	bool emitted;
+	bool full; /* no room for more */
+};
+
+static struct fs_dirent dirent_of(const struct dir_item *item)
+{
+	return (struct fs_dirent){
+		.ino = be64_get(item->de->de_inum.no_addr),
+		.next = item->next,
+		.name = gfs2_dirent_name(item->de),
+		.len = be16_get(item->de->de_name_len),
+		.type = be16_get(item->de->de_type),
+	};
+}
+
+/* ---- with attributes ---- */
+
+static int compare_addr(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static bool in_memory(struct fs *fs, uint64_t addr)
+{
+	struct inode *ip = icache_find(fs, addr);
+	bool read = ip && (atomic_load(&ip->i_state) & INODE_READ);
+
+	inode_put(ip);
+	return read;
+}
+
+/*
+ * Bring the dinodes of the next items into memory, in the order in which they
+ * lie on disk, neighbours in one request: files made one after the other are
+ * neighbours. Their glocks are not held yet, which does no harm as long as
+ * nobody but this mount can change them (lock_nolock): the buffers are theirs
+ * as soon as the inodes are locked, and what the journal has is never read.
+ */
+static void read_ahead(struct listing *l, unsigned first)
+{
+	struct fs *fs = l->dir->i_fs;
+	uint64_t addrs[AHEAD_INODES];
+	unsigned i, n = 0, run;
+
+	for (i = first; i < l->batch.count && n < AHEAD_INODES; i++) {
+		addrs[n] = be64_get(l->batch.items[i].de->de_inum.no_addr);
+		if (rgrps_valid_block(fs, addrs[n]) && !in_memory(fs, addrs[n]))
+			n++;
+	}
+	l->ahead = i;
+	qsort(addrs, n, sizeof(addrs[0]), compare_addr);
+	for (i = 0; i < n; i += run) {
+		run = 1;
+		while (i + run < n && addrs[i + run] == addrs[i] + run)
+			run++;
+		buf_readahead(fs->fs_cache, &l->dir->i_bufs, addrs[i], run);
+	}
+}
+
+/*
+ * The inode of an entry, referenced, described in entry; *ipp NULL if there
+ * is nothing to say about it. Only -EAGAIN is an error.
+ */
+static int attributes(struct listing *l, const struct dir_item *item,
+		      struct fs_entry *entry, struct inode **ipp)
+{
+	const struct gfs2_inum *inum = &item->de->de_inum;
+	const char *name = gfs2_dirent_name(item->de);
+	size_t len = be16_get(item->de->de_name_len);
+	int err;
+
+	*ipp = NULL;
+	memset(entry, 0, sizeof(*entry));
+	/* Up is against the order of glocks, and the kernel knows both. */
+	if (name_is_dot(name, len) || name_is_dotdot(name, len))
+		return 0;
+	err = inode_get(l->dir->i_fs, be64_get(inum->no_addr),
+			be64_get(inum->no_formal_ino), l->req->nowait, ipp);
+	if (err) {
+		*ipp = NULL;
+		return err == -EAGAIN ? err : 0;
+	}
+	err = name_entry(l->req, *ipp, entry);
+	if (!err)
+		return 0;
+	inode_put(*ipp);
+	*ipp = NULL;
+	entry->nodeid = 0;
+	return err == -EAGAIN ? err : 0;
+}
+
+static int emit_with_attributes(struct listing *l, unsigned i)
+{
+	const struct dir_item *item = &l->batch.items[i];
+	struct fs_dirent de = dirent_of(item);
+	struct fs_entry entry;
+	struct inode *ip;
+	int err;
+
+	if (!l->req->nowait && i >= l->ahead)
+		read_ahead(l, i);
+	err = attributes(l, item, &entry, &ip);
+	if (err)
+		return err;
+	l->full = !l->emit_plus(l->arg, &de, &entry);
+	if (l->full)
+		inode_put(ip);
+	else if (ip)
+		name_counted(ip);
+	return 0;
+}
+
+/* ---- the listing ---- */
+
+static int emit_item(struct listing *l, unsigned i)
+{
+	struct fs_dirent de;
+
+	if (l->emit_plus)
+		return emit_with_attributes(l, i);
+	de = dirent_of(&l->batch.items[i]);
+	l->full = !l->emit(l->arg, &de);
+	return 0;
+}
+
+/* Gather the next batch. An empty directory that was removed lists nothing. */
+static int fill(struct listing *l, uint64_t cookie)
+{
+	int err = inode_rdlock(l->req, l->dir);
+
+	if (err)
+		return err;
+	l->ahead = 0;
+	l->batch.next = 0;
+	if (!inode_is_dir(l->dir))
+		err = -ENOTDIR;
+	else if (l->dir->i_nlink != 0)
+		err = dir_batch_fill(&l->batch, l->dir, cookie, l->req->nowait);
+	inode_rwunlock(l->dir);
+	return err;
+}
+
+static int list_from(struct listing *l, uint64_t cookie)
+{
+	unsigned i;
+	int err;
+
+	do {
+		err = fill(l, cookie);
+		for (i = 0; i < l->batch.count && !err && !l->full; i++) {
+			err = emit_item(l, i);
+			l->emitted |= !err && !l->full;
+		}
+		cookie = l->batch.next;
+	} while (!err && !l->full && cookie);
+	return err;
+}
+
+static int list_dir(struct listing *l, uint64_t cookie)
+{
+	struct glock_holder gh;
+	int err;
+
+	/* Beyond every cookie. */
+	if (cookie > INT64_MAX)
+		return 0;
+	err = dir_batch_init(&l->batch);
+	if (err)
+		return err;
+	err = inode_lock(l->req, l->dir, LM_ST_SHARED, &gh);
+	if (!err) {
+		err = list_from(l, cookie);
+		dir_batch_fini(&l->batch);
+		inode_unlock(&gh);
+	} else {
+		dir_batch_fini(&l->batch);
+	}
+	/* Damage is not covered up by what could be listed before it. */
+	if (l->emitted && err != -EUCLEAN)
+		err = 0;
+	if (!err)
+		inode_touch_atime(l->req, l->dir);
+	return fs_fault(l->dir->i_fs, err);
+}
+
+int fs_readdir(const struct fs_req *req, struct inode *dir, uint64_t cookie,
+	       fs_emit_fn emit, void *arg)
+{
+	struct listing l = {.req = req, .dir = dir, .emit = emit, .arg = arg};
+
+	return list_dir(&l, cookie);
+}
+
+int fs_readdirplus(const struct fs_req *req, struct inode *dir, uint64_t cookie,
+		   fs_emit_plus_fn emit, void *arg)
+{
+	struct listing l = {
+		.req = req, .dir = dir, .emit_plus = emit, .arg = arg};
+
+	return list_dir(&l, cookie);
+}
