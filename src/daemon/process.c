@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * process.c - the life of a mount process, from the device to its end.
+ *
+ *   isolate            out of the user's session, nothing inherited
+ *   run file           locked before the device is opened
+ *   /dev/fuse, volume  whatever is missing is found before anything is written
+ *   fs_mount           replay
+ *   mount(2)           requests queue from here on
+ *   serve              "ready" goes to the command that waits
+ *   fs_unmount         everything on disk
+ *   close the volume   before a fuseblk umount(2) returns, and before the run
+ *                      file's lock falls with the exit
+ *
+ * Each step that fails is told in one sentence; tear_down() undoes what has
+ * been done, in reverse, and takes what has not as nothing.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "daemon/exitcode.h"
+#include "daemon/isolate.h"
+#include "daemon/mountinfo.h"
+#include "daemon/process.h"
+#include "daemon/report.h"
+#include "daemon/runfile.h"
+#include "daemon/signals.h"
+#include "daemon/volume.h"
+#include "daemon/workers.h"
+#include "fuse/conn.h"
+#include "fuse/front.h"
+#include "fuse/session.h"
+
+#define WHY_LEN 512
+#define WHO_LEN 64
+/* Of cached files: the kernel's 128 KiB halve the rate of large reads. */
+#define READAHEAD_KIB 1024u
+
+struct process {
+	const struct mount_request *req;
+	int report_fd; /* -1 once the command has been told */
+	char who[WHO_LEN];
+	struct runfile runfile;
+	struct volume volume;
+	struct fuse_conn *conn;
+	struct fs *fs;
+	struct workers workers;
+	struct fuse_front *front;
+	/* For callbacks that may come before there is a session. */
+	_Atomic(struct fuse_session *) session;
+	struct signals signals;
+	bool signals_started;
+	bool mounted;
+	unsigned major, minor; /* st_dev of the mount */
+};
+
+static ug_printf(3, 4) int fail(struct process *p, enum exit_code code,
+				const char *fmt, ...)
+{
+	char text[WHY_LEN];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	report_failed(p->report_fd, code, "%s", text);
+	return code;
+}
+
+static enum exit_code code_of(int err)
+{
+	return err == -ENOMEM ? EXIT_SYSTEM : EXIT_MOUNT;
+}
+
+/* The fs part of the lock table, else the last part of the device's name. */
+static void set_who(struct process *p)
+{
+	const char *table = p->req->opt.locktable;
+	const char *name =
+		table ? strrchr(table, ':') : strrchr(p->req->source, '/');
+
+	snprintf(p->who, sizeof(p->who), "%s",
+		 name && name[1] ? name + 1 : p->req->source);
+}
+
+/* ---- what the file system asks of its host ---- */
+
+static void host_wake(void *arg, enum fs_work work)
+{
+	struct process *p = arg;
+
+	workers_wake(&p->workers, work);
+}
+
+static void host_invalidate(void *arg, uint64_t nodeid, bool data)
+{
+	struct process *p = arg;
+	struct fuse_session *session = atomic_load(&p->session);
+
+	if (session)
+		fuse_session_invalidate(session, nodeid, data);
+}
+
+static const struct fs_host_ops host_ops = {
+	.wake = host_wake,
+	.invalidate = host_invalidate,
+};
+
+/* An assertion has failed: nothing more may reach the disk. */
+static void shut_device(void *arg)
+{
+	blkdev_shut(arg);
+}
+
+/* ---- up ---- */
+
+static void create_runfile(struct process *p)
+{
+	int err = runfile_create(&p->runfile);
+
+	if (err)
+		report_note(p->report_fd,
+			    "/run/ugfs cannot be used (%s): umount will not "
+			    "wait for the volume to be written",
+			    strerror(-err));
+}
+
+static int open_fuse(struct process *p)
+{
+	int err = fuse_conn_open(&p->conn);
+
+	if (!err)
+		return EXIT_OK;
+	if (err == -ENOENT || err == -ENXIO || err == -ENODEV)
+		return fail(p, EXIT_SYSTEM,
+			    "/dev/fuse is missing: load the kernel module "
+			    "fuse");
+	return fail(p, EXIT_SYSTEM, "/dev/fuse: %s", strerror(-err));
+}
+
+static int open_volume(struct process *p)
+{
+	char why[WHY_LEN];
+	int err = volume_open(&p->volume, p->req->source,
+			      p->req->opt.fs.spectator, why, sizeof(why));
+
+	if (err)
+		return fail(p, code_of(err), "%s", why);
+	ug_assert_set_hook(shut_device, p->volume.dev);
+	if (p->volume.dev->readonly && !p->req->opt.fs.readonly)
+		report_note(p->report_fd,
+			    "%s is write-protected, mounting it read-only",
+			    p->req->source);
+	return EXIT_OK;
+}
+
+static int fs_mount_failed(struct process *p, int err, const char *why)
+{
+	char what[WHY_LEN];
+
+	if (err == -EINVAL &&
+	    volume_foreign(p->req->source, what, sizeof(what)))
+		return fail(p, EXIT_MOUNT, "%s %s, not GFS2", p->req->source,
+			    what);
+	return fail(p, code_of(err), "%s: %s", p->req->source, why);
+}
+
+static int mount_fs(struct process *p)
+{
+	struct fs_params params = {
+		.dev = p->volume.dev,
+		.who = p->who,
+		.opt = p->req->opt.fs,
+		.host = &host_ops,
+		.arg = p,
+	};
+	char why[WHY_LEN] = "";
+	int err = fs_mount(&params, &p->fs, why, sizeof(why));
+
+	if (err)
+		return fs_mount_failed(p, err, why);
+	if (signals_pending())
+		return fail(p, EXIT_INTERRUPTED, "interrupted");
+	if (workers_start(&p->workers, p->fs))
+		return fail(p, EXIT_SYSTEM, "no threads can be made");
+	return EXIT_OK;
+}
+
+static unsigned long mount_flags(const struct process *p)
+{
+	return p->req->opt.mount_flags |
+	       (fs_is_readonly(p->fs) ? MS_RDONLY : 0);
+}
+
+/* The number of the new mount, for the others to find it by. */
+static void publish(struct process *p)
+{
+	const char *dir = fuse_conn_mountpoint(p->conn);
+	struct mount_query query = {.dir = dir};
+	int err = mountinfo_find(&query);
+
+	if (!err && !query.count)
+		err = -ENOENT;
+	if (!err) {
+		p->major = query.top.major;
+		p->minor = query.top.minor;
+		err = runfile_publish(&p->runfile, p->major, p->minor,
+				      p->req->source, dir);
+	}
+	mount_query_free(&query);
+	/* -EBADF: there is no run file, which has been said already. */
+	if (err && err != -EBADF)
+		report_note(p->report_fd, "/run/ugfs: %s", strerror(-err));
+}
+
+static int mount_kernel(struct process *p)
+{
+	struct fs_statfs st;
+	struct fuse_mount_params params = {
+		.source = p->req->source,
+		.mountpoint = p->req->dir,
+		.subtype = "ugfs",
+		.blockdev = p->volume.dev->is_blockdev,
+		.ms_flags = mount_flags(p),
+	};
+	char why[WHY_LEN];
+	int err;
+
+	fs_statfs(p->fs, &st);
+	params.blksize = st.bsize;
+	volume_unclaim(&p->volume);
+	err = fuse_conn_mount(p->conn, &params, why, sizeof(why));
+	if (err)
+		return fail(p, code_of(err), "%s", why);
+	p->mounted = true;
+	publish(p);
+	if (strncmp(fuse_conn_type(p->conn), "fuseblk", 7) &&
+	    volume_claim(&p->volume, why, sizeof(why)))
+		return fail(p, EXIT_MOUNT, "%s", why);
+	return EXIT_OK;
+}
+
+/* ---- serving ---- */
+
+static void on_ready(void *arg)
+{
+	struct process *p = arg;
+
+	fuse_conn_set_readahead(p->conn, READAHEAD_KIB);
+	report_ready(p->report_fd);
+	close(p->report_fd);
+	p->report_fd = -1;
+	ug_info(p->who, "mounted %s on %s", p->req->source,
+		fuse_conn_mountpoint(p->conn));
+}
+
+static int create_session(struct process *p)
+{
+	struct fuse_front_params front = {
+		.fs = p->fs,
+		.conn = p->conn,
+		.who = p->who,
+	};
+	struct fuse_session_params params = {
+		.conn = p->conn,
+		.handler = &fuse_front_handler,
+		.who = p->who,
+		.ready = on_ready,
+		.ready_arg = p,
+		.workers_max = p->req->opt.threads,
+	};
+	struct fuse_session *session;
+	int err;
+
+	fuse_policy_defaults(&front.policy,
+			     p->req->opt.page_cache == PAGE_CACHE_OWN
+				     ? FUSE_DATA_DIRECT
+				     : FUSE_DATA_CACHED);
+	err = fuse_front_create(&front, &p->front);
+	if (err)
+		return fail(p, EXIT_SYSTEM, "%s", strerror(-err));
+	params.ctx = p->front;
+	fuse_front_wants(p->front, &params.wants);
+	err = fuse_session_create(&params, &session);
+	if (err)
+		return fail(p, EXIT_SYSTEM, "%s", strerror(-err));
+	atomic_store(&p->session, session);
+	return EXIT_OK;
+}
+
+/* Until the mount ends. */
+static int serve(struct process *p)
+{
+	int err;
+
+	if (signals_start(&p->signals, p->major, p->minor, p->session))
+		return fail(p, EXIT_SYSTEM, "no threads can be made");
+	p->signals_started = true;
+	err = fuse_session_run(p->session);
+	signals_session_over(&p->signals);
+	runfile_set_state(&p->runfile, RUNFILE_ENDING);
+	if (p->report_fd >= 0)
+		return fail(p, EXIT_MOUNT, "%s: the mount ended early: %s",
+			    p->req->dir, strerror(-err));
+	if (err)
+		ug_warn(p->who, "the mount has ended: %s", strerror(-err));
+	return EXIT_OK;
+}
+
+/* ---- down ---- */
+
+/*
+ * Everything on disk. The device is closed when a fuseblk umount(2) returns,
+ * which is when the session is destroyed.
+ */
+static void close_volume(struct process *p)
+{
+	int err = 0;
+
+	if (p->fs) {
+		workers_stop(&p->workers);
+		err = fs_unmount(p->fs);
+	}
+	ug_assert_set_hook(NULL, NULL);
+	volume_close(&p->volume);
+	if (err)
+		ug_error(p->who, "not unmounted cleanly: %s", strerror(-err));
+	else if (p->fs)
+		ug_info(p->who, "unmounted");
+	runfile_set_state(&p->runfile, err ? RUNFILE_DIRTY : RUNFILE_CLEAN);
+}
+
+/*
+ * A mount that has never been of use is taken away. Only after the connection
+ * has been closed: a fuseblk umount(2) would wait for us.
+ */
+static void unmount_half(struct process *p)
+{
+	struct mount_query query = {.dir = p->req->dir};
+
+	if (!mountinfo_find(&query) && query.count &&
+	    query.top.major == p->major && query.top.minor == p->minor)
+		umount2(p->req->dir, MNT_DETACH | UMOUNT_NOFOLLOW);
+	mount_query_free(&query);
+}
+
+static void tear_down(struct process *p, bool failed)
+{
+	struct fuse_session *session = p->session;
+
+	close_volume(p);
+	fuse_session_destroy(session);
+	fuse_front_destroy(p->front);
+	if (p->signals_started)
+		signals_stop(&p->signals);
+	/* A mount that is still there answers ENOTCONN from here on. */
+	fuse_conn_close(p->conn);
+	if (failed && p->mounted)
+		unmount_half(p);
+	workers_fini(&p->workers);
+	runfile_remove(&p->runfile);
+}
+
+static int mount_and_serve(struct process *p)
+{
+	int code = open_fuse(p);
+
+	if (!code)
+		code = open_volume(p);
+	if (!code)
+		code = mount_fs(p);
+	if (!code)
+		code = mount_kernel(p);
+	if (!code)
+		code = create_session(p);
+	return code ? code : serve(p);
+}
+
+int mount_process(const struct mount_request *req, int report_fd)
+{
+	struct process p = {.req = req, .report_fd = report_fd};
+	int code, err;
+
+	signals_block();
+	workers_init(&p.workers);
+	p.volume.claim = -1;
+	p.runfile.fd = -1;
+	set_who(&p);
+	err = isolate_process(req->foreground, req->log_path, report_fd);
+	if (err)
+		return fail(&p, EXIT_SYSTEM, "%s: %s",
+			    req->log_path ? req->log_path : "/dev/null",
+			    strerror(-err));
+	isolate_memory();
+	create_runfile(&p);
+	code = mount_and_serve(&p);
+	tear_down(&p, code != EXIT_OK);
+	return code;
+}

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# lib.sh - what the mount tests share. A test begins with
+#
+#	. "$(dirname "$0")/../lib/lib.sh"
+#
+# and then runs as the first process of a private process and mount name space:
+# when it ends, however it ends, everything it has started is killed and
+# everything it has mounted is gone. It has a directory of its own, $work, and
+# needs root, FUSE and gfs2-utils: without them it is skipped.
+#
+# A first argument is the place of the page cache, for mount_volume.
+#
+# UGFS and HELPERS name the program under test and the directory of the small C
+# programs; meson sets them.
+
+set -eu
+export LC_ALL=C
+
+skip() {
+	echo "SKIP: $*"
+	exit 77
+}
+
+# Sanitizers of a program that has no standard error write here.
+sanitizer_options() {
+	local opts="log_path=$1/sanitizer:print_stacktrace=1"
+
+	export ASAN_OPTIONS="$opts:detect_leaks=1:abort_on_error=0"
+	export UBSAN_OPTIONS="$opts:halt_on_error=0"
+	export TSAN_OPTIONS="$opts:halt_on_error=0:second_deadlock_stack=1"
+	export LSAN_OPTIONS="log_path=$1/sanitizer"
+}
+
+# Outside: check what is needed, make the directory, enter the sandbox.
+outside() {
+	[ "$(id -u)" = 0 ] || skip "not root"
+	[ -c /dev/fuse ] || modprobe fuse 2>/dev/null || true
+	[ -c /dev/fuse ] || skip "no /dev/fuse"
+	command -v mkfs.gfs2 >/dev/null || skip "gfs2-utils is not installed"
+	unshare --mount --pid --fork --mount-proc true 2>/dev/null ||
+		skip "no name spaces"
+
+	local name dir child status=0
+	name=$(basename "$0" .sh)
+	dir=$(mktemp -d "${UGFS_TMP:-/var/tmp}/ugfs-$name.XXXXXX")
+	trap 'rm -rf "$dir"' EXIT
+	trap 'kill -KILL "$child" 2>/dev/null; wait; exit 130' INT TERM HUP
+	UGFS_SANDBOX=$dir unshare --mount --pid --fork --kill-child \
+		--mount-proc bash "$0" "$@" &
+	child=$!
+	wait "$child" || status=$?
+	exit "$status"
+}
+
+[ -n "${UGFS_SANDBOX:-}" ] || outside "$@"
+
+# Inside.
+work=$UGFS_SANDBOX
+mode=${1:-kernel}
+unset UGFS_SANDBOX
+mount --make-rprivate /
+mount -t tmpfs -o mode=755 none /run
+mkdir "$work/mnt"
+sanitizer_options "$work"
+cd "$work"
+
+fail() {
+	echo "FAIL: $*" >&2
+	for f in "$work"/*.log "$work"/sanitizer.*; do
+		[ -s "$f" ] || continue
+		echo "--- ${f##*/}"
+		tail -n 60 "$f"
+	done >&2
+	exit 1
+}
+
+# What ends a script without a word names itself.
+trap 'fail "line $LINENO: $BASH_COMMAND"' ERR
+set -E
+
+# check WHAT COMMAND...: the command succeeds.
+check() {
+	local what=$1
+	shift
+	"$@" || fail "$what: \"$*\" returned $?"
+}
+
+# same WHAT GOT EXPECTED
+same() {
+	[ "$2" = "$3" ] || fail "$1: got \"$2\", expected \"$3\""
+}
+
+# refused STATUS TEXT COMMAND...: exits with this status, and prints the text.
+refused() {
+	local want=$1 text=$2 status=0 out
+	shift 2
+	out=$("$@" 2>&1) || status=$?
+	[ "$status" = "$want" ] ||
+		fail "\"$*\" exited with $status, not $want: $out"
+	case $out in
+	*"$text"*) ;;
+	*) fail "\"$*\" printed \"$out\", not \"$text\"" ;;
+	esac
+}
+
+# errno NAME COMMAND...: a helper fails with this error.
+errno() {
+	local want=$1 out status=0
+	shift
+	out=$("$@" 2>&1) || status=$?
+	[ "$status" != 0 ] || fail "\"$*\" succeeded, expected $want"
+	case $out in
+	*"$want"*) ;;
+	*) fail "\"$*\" printed \"$out\", expected $want" ;;
+	esac
+}
+
+# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
+wait_for() {
+	local end=$((SECONDS + $1)) what=$2
+	shift 2
+	until "$@"; do
+		[ "$SECONDS" -lt "$end" ] || fail "waiting for $what"
+		sleep 0.05
+	done
+}
+
+# make_volume IMAGE SIZE [mkfs.gfs2 options]
+make_volume() {
+	local image=$1 size=$2
+	shift 2
+	rm -f "$image"
+	truncate -s "$size" "$image"
+	mkfs.gfs2 -q -O -K -p lock_nolock -J 8 "$@" "$image" > mkfs.out 2>&1 ||
+		fail "mkfs.gfs2 $*: $(cat mkfs.out)"
+}
+
+# mount_volume IMAGE DIR [OPTIONS]: log lines go to DIR.log.
+mount_volume() {
+	"$UGFS" mount -L "$2.log" -o "pagecache=$mode,${3:-rw}" "$1" "$2" ||
+		fail "mount of $1 on $2 with ${3:-rw} returned $?"
+}
+
+umount_volume() {
+	"$UGFS" umount "$1" || fail "umount of $1 returned $?"
+}
+
+# The process id of a mount process.
+mount_pid() {
+	local dev
+	dev=$(awk -v dir="$1" '$5 == dir { dev = $3 } END { print dev }' \
+		/proc/self/mountinfo)
+	awk '$1 == "pid" { print $2 }' "/run/ugfs/$dev"
+}
+
+# As a crash: nothing is written from here on. The dead mount is cleared away.
+kill_volume() {
+	local pid
+	pid=$(mount_pid "$1")
+	kill -KILL "$pid"
+	wait_for 30 "the end of process $pid" process_gone "$pid"
+	umount -i "$1" || umount -i -l "$1"
+}
+
+process_gone() {
+	! kill -0 "$1" 2>/dev/null || grep -q '^State:.Z' "/proc/$1/status"
+}
+
+# The referee: exit status 0, and not a line but those of a clean run. It can
+# exit with 0 for a journal that is dirty.
+clean_fsck() {
+	local status=0 bad
+	fsck.gfs2 -n "$1" > fsck.log 2>&1 || status=$?
+	bad=$(grep -v -x -f "$(dirname "$lib")/fsck-clean.txt" fsck.log || true)
+	[ "$status" = 0 ] && [ -z "$bad" ] ||
+		fail "fsck.gfs2 -n $1 exited with $status and said: $bad"
+	rm -f fsck.log
+}
+lib=$(readlink -f "${BASH_SOURCE[0]}")
+
+# No sanitizer has reported anything, no assertion has failed.
+clean_logs() {
+	for f in "$work"/sanitizer.*; do
+		[ ! -s "$f" ] || fail "a sanitizer has reported"
+	done
+	! grep -l -E 'assertion|withdrawn' "$work"/*.log 2>/dev/null ||
+		fail "an assertion has failed, or a mount has withdrawn"
+}
+
+# umount_clean DIR IMAGE: the usual end.
+umount_clean() {
+	umount_volume "$1"
+	clean_fsck "$2"
+	clean_logs
+}

@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# On a block device: mounted as fuseblk, so that a plain umount(2) waits for
+# us; the device is claimed while it is mounted, and free afterwards.
+. "$(dirname "$0")/../lib/lib.sh"
+
+make_volume vol.img 200M
+dev=$(losetup --find --show --direct-io=on vol.img) || skip "no loop devices"
+trap 'losetup -d "$dev" 2>/dev/null || true' EXIT
+
+mount_volume "$dev" mnt
+grep -q "^$dev $work/mnt fuseblk.ugfs " /proc/mounts ||
+	fail "not a fuseblk mount: $(grep mnt /proc/mounts)"
+refused 32 "$dev is already mounted on $work/mnt" \
+	"$UGFS" mount "$dev" /mnt
+refused 32 "vol.img is in use as $dev" "$UGFS" mount vol.img /mnt
+! mkfs.ext4 -q "$dev" > mkfs.out 2>&1 || fail "mkfs overwrote a mounted device"
+
+head -c 30000000 /dev/urandom > data
+cp data mnt/data
+# Without the helper: the kernel itself waits for the last write.
+umount -i mnt
+clean_fsck "$dev"
+
+mount_volume "$dev" mnt
+check "contents" cmp data mnt/data
+umount_clean mnt "$dev"
+
+losetup -d "$dev"
+dev=$(losetup --find --show --read-only vol.img)
+"$UGFS" mount "$dev" mnt 2> note
+grep -q "write-protected, mounting it read-only" note || fail "$(cat note)"
+errno EROFS "$HELPERS/mt_sys" mkdir mnt/x
+check "contents" cmp data mnt/data
+umount_clean mnt "$dev"
