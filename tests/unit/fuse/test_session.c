@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A session against a kernel made of a socket: what is answered by whom, what
+ * does not wait for what, and how it ends.
+ *
+ * Datagrams keep the boundaries that /dev/fuse has. There is one reader, as
+ * a socket cannot be cloned like the device.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fuse/conn_impl.h"
+#include "fuse/session.h"
+#include "fuse/thread.h"
+#include "request_bytes.h"
+
+struct rig {
+	struct fuse_conn conn;
+	int kernel; /* the other end */
+	struct fuse_session *session;
+	pthread_t thread;
+	int result; /* of fuse_session_run() */
+	bool running;
+	uint64_t unique;
+	struct request_bytes rb;
+
+	pthread_mutex_t lock; /* guards the rest */
+	pthread_cond_t changed;
+	bool gate_open;
+	unsigned at_gate;
+	unsigned forgets;
+	bool ready;
+	enum fuse_place last_place;
+	bool data_aligned;
+	int start_result;
+};
+
+/* ---- the handler: what a request does depends on its opcode ---- */
+
+static int rig_start(void *ctx, const struct fuse_agreed *agreed)
+{
+	struct rig *rig = ctx;
+
+	return rig->start_result;
+}
+
+static int wait_at_gate(struct rig *rig, enum fuse_place place)
+{
+	if (place == FUSE_INLINE)
+		return -EAGAIN;
+	rig->at_gate++;
+	pthread_cond_broadcast(&rig->changed);
+	while (!rig->gate_open)
+		pthread_cond_wait(&rig->changed, &rig->lock);
+	return 0;
+}
+
+static int handle_locked(struct rig *rig, const struct fuse_request *req,
+			 struct fuse_reply *reply, enum fuse_place place)
+{
+	rig->last_place = place;
+	switch (req->opcode) {
+	case FUSE_FSYNC:
+		return wait_at_gate(rig, place);
+	case FUSE_OPEN: /* done inline, answered by the notifier lane */
+		if (place == FUSE_INLINE) {
+			reply->open = (struct fuse_open_out){ .fh = 5 };
+			reply->carry = 1;
+			return FUSE_TO_NOTIFIER;
+		}
+		assert_int_equal(place, FUSE_NOTIFIER);
+		assert_int_equal(reply->carry, 1);
+		reply->body_len = sizeof(reply->open);
+		return 0;
+	case FUSE_WRITE: /* waits, but others wait for it */
+		if (place == FUSE_INLINE)
+			return -EAGAIN;
+		rig->data_aligned = (uintptr_t)req->data % 4096 == 0;
+		reply->write.size = (uint32_t)req->data_len;
+		reply->body_len = sizeof(reply->write);
+		return 0;
+	case FUSE_READ:
+		memset(reply->data, 'x', req->read.size);
+		reply->data_len = req->read.size;
+		return 0;
+	case FUSE_FORGET:
+		rig->forgets++;
+		return 0;
+	case FUSE_GETATTR:
+		/* What an earlier request left must not be seen. */
+		assert_int_equal(reply->body_len, 0);
+		assert_int_equal(reply->carry, 0);
+		return 0;
+	default:
+		return -ENOTTY;
+	}
+}
+
+static int rig_handle(void *ctx, const struct fuse_request *req,
+		      struct fuse_reply *reply, enum fuse_place place)
+{
+	struct rig *rig = ctx;
+	int result;
+
+	pthread_mutex_lock(&rig->lock);
+	result = handle_locked(rig, req, reply, place);
+	pthread_mutex_unlock(&rig->lock);
+	return result;
+}
+
+static const struct fuse_handler rig_handler = {
+	.start = rig_start,
+	.handle = rig_handle,
+};
+
+/* ---- the kernel ---- */
+
+static uint64_t rig_send(struct rig *rig, uint32_t opcode, const void *args,
+			 size_t len, const void *data, size_t data_len)
+{
+	uint64_t unique = rig->unique += 2;
+
+	request_begin(&rig->rb, opcode, 1);
+	memcpy(rig->rb.bytes + offsetof(struct fuse_in_header, unique), &unique,
+	       sizeof(unique));
+	request_add(&rig->rb, args, len);
+	request_add(&rig->rb, data, data_len);
+	assert_int_equal(write(rig->kernel, rig->rb.bytes, rig->rb.len),
+			 rig->rb.len);
+	return unique;
+}
+
+static uint64_t rig_send_getattr(struct rig *rig)
+{
+	struct fuse_getattr_in in = { 0 };
+
+	return rig_send(rig, FUSE_GETATTR, &in, sizeof(in), "", 0);
+}
+
+static uint64_t rig_send_fsync(struct rig *rig)
+{
+	struct fuse_fsync_in in = { 0 };
+
+	return rig_send(rig, FUSE_FSYNC, &in, sizeof(in), "", 0);
+}
+
+/* The next answer, within 20 s. */
+static size_t rig_answer(struct rig *rig, uint64_t *unique, int *error)
+{
+	static char bytes[70000];
+	struct pollfd pfd = { .fd = rig->kernel, .events = POLLIN };
+	struct fuse_out_header head;
+	ssize_t n;
+
+	assert_int_equal(poll(&pfd, 1, 20000), 1);
+	n = read(rig->kernel, bytes, sizeof(bytes));
+	assert_true(n >= (ssize_t)sizeof(head));
+	memcpy(&head, bytes, sizeof(head));
+	assert_int_equal(head.len, n);
+	*unique = head.unique;
+	*error = head.error;
+	return (size_t)n - sizeof(head);
+}
+
+static size_t rig_expect(struct rig *rig, uint64_t unique, int error)
+{
+	uint64_t got;
+	int got_error;
+	size_t len = rig_answer(rig, &got, &got_error);
+
+	assert_int_equal(got, unique);
+	assert_int_equal(got_error, error);
+	return len;
+}
+
+static void rig_send_init(struct rig *rig, uint32_t minor)
+{
+	struct fuse_init_in in = {
+		.major = 7, .minor = minor, .flags = FUSE_MAX_PAGES,
+	};
+
+	rig_send(rig, FUSE_INIT, &in, sizeof(in), "", 0);
+}
+
+/* ---- beginning and end ---- */
+
+static void rig_ready(void *arg)
+{
+	struct rig *rig = arg;
+
+	pthread_mutex_lock(&rig->lock);
+	rig->ready = true;
+	pthread_mutex_unlock(&rig->lock);
+}
+
+static void *rig_main(void *arg)
+{
+	struct rig *rig = arg;
+
+	rig->result = fuse_session_run(rig->session);
+	return NULL;
+}
+
+static void rig_run(struct rig *rig, uint32_t minor)
+{
+	rig_send_init(rig, minor);
+	assert_int_equal(fuse_thread("run", rig_main, rig, &rig->thread), 0);
+	rig->running = true;
+	rig_expect(rig, 2, minor < FUSE_MINOR_MIN ? -EPROTO : 0);
+}
+
+static int rig_join(struct rig *rig)
+{
+	if (rig->running)
+		pthread_join(rig->thread, NULL);
+	rig->running = false;
+	return rig->result;
+}
+
+static void rig_open_gate(struct rig *rig)
+{
+	pthread_mutex_lock(&rig->lock);
+	rig->gate_open = true;
+	pthread_cond_broadcast(&rig->changed);
+	pthread_mutex_unlock(&rig->lock);
+}
+
+static void rig_wait_at_gate(struct rig *rig, unsigned n)
+{
+	pthread_mutex_lock(&rig->lock);
+	while (rig->at_gate < n)
+		pthread_cond_wait(&rig->changed, &rig->lock);
+	pthread_mutex_unlock(&rig->lock);
+}
+
+static void rig_create(struct rig *rig, unsigned requests_max)
+{
+	struct fuse_session_params params = {
+		.conn = &rig->conn,
+		.handler = &rig_handler,
+		.ctx = rig,
+		.wants = { .max_write = FUSE_MAX_WRITE },
+		.who = "test",
+		.ready = rig_ready,
+		.ready_arg = rig,
+		.readers = 1,
+		.workers_max = 3,
+		.requests_max = requests_max,
+	};
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
+	pthread_mutex_init(&rig->lock, NULL);
+	pthread_cond_init(&rig->changed, NULL);
+	pthread_mutex_init(&rig->conn.lock, NULL);
+	rig->conn.fds[0] = fds[0];
+	rig->conn.nr_fds = 1;
+	rig->kernel = fds[1];
+	assert_int_equal(fuse_session_create(&params, &rig->session), 0);
+}
+
+static int setup(void **state)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	*state = rig;
+	rig_create(rig, 0);
+	return 0;
+}
+
+static int setup_running(void **state)
+{
+	setup(state);
+	rig_run(*state, 45);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_open_gate(rig);
+	fuse_session_stop(rig->session);
+	rig_join(rig);
+	fuse_session_destroy(rig->session);
+	close(rig->kernel);
+	close(rig->conn.fds[0]);
+	free(rig);
+	return 0;
+}
+
+/* ---- tests ---- */
+
+static void test_answers_inline(void **state)
+{
+	struct rig *rig = *state;
+	struct fuse_session_stats stats;
+
+	for (unsigned i = 0; i < 100; i++)
+		rig_expect(rig, rig_send_getattr(rig), 0);
+	assert_int_equal(rig->last_place, FUSE_INLINE);
+	assert_true(rig->ready);
+	fuse_session_stop(rig->session);
+	assert_int_equal(rig_join(rig), 0);
+	fuse_session_get_stats(rig->session, &stats);
+	assert_int_equal(stats.requests, 100);
+	assert_int_equal(stats.inline_done, 100);
+	assert_int_equal(stats.by_opcode[FUSE_GETATTR], 100);
+}
+
+/* The reader goes on while more requests wait than there are workers. */
+static void test_waiting_holds_up_nobody(void **state)
+{
+	struct fuse_write_in in = {
+		.size = 50000, .write_flags = FUSE_WRITE_CACHE,
+	};
+	struct rig *rig = *state;
+	static char data[50000];
+	uint64_t fsyncs[10], unique;
+	uint64_t sum = 0;
+	int error;
+
+	for (unsigned i = 0; i < 10; i++)
+		fsyncs[i] = rig_send_fsync(rig);
+	rig_wait_at_gate(rig, 3);
+	rig_expect(rig, rig_send_getattr(rig), 0);
+	/* What others wait for has threads of its own. */
+	unique = rig_send(rig, FUSE_WRITE, &in, sizeof(in), data, sizeof(data));
+	rig_expect(rig, unique, 0);
+	assert_true(rig->data_aligned);
+
+	rig_open_gate(rig);
+	for (unsigned i = 0; i < 10; i++) {
+		rig_answer(rig, &unique, &error);
+		assert_int_equal(error, 0);
+		sum += unique;
+	}
+	for (unsigned i = 0; i < 10; i++)
+		sum -= fsyncs[i];
+	assert_int_equal(sum, 0); /* each was answered once */
+}
+
+static void test_notifier_lane(void **state)
+{
+	struct fuse_open_in in = { 0 };
+	struct rig *rig = *state;
+	uint64_t unique = rig_send(rig, FUSE_OPEN, &in, sizeof(in), "", 0);
+
+	assert_int_equal(rig_expect(rig, unique, 0),
+			 sizeof(struct fuse_open_out));
+	/* Its slot is used again without a trace of it. */
+	for (unsigned i = 0; i < 10; i++)
+		rig_expect(rig, rig_send_getattr(rig), 0);
+}
+
+static void test_read_answers_data(void **state)
+{
+	struct fuse_read_in in = { .size = 60000 };
+	struct rig *rig = *state;
+	uint64_t unique = rig_send(rig, FUSE_READ, &in, sizeof(in), "", 0);
+
+	assert_int_equal(rig_expect(rig, unique, 0), 60000);
+}
+
+static void test_no_answer_to_forget(void **state)
+{
+	struct fuse_forget_in in = { .nlookup = 1 };
+	struct rig *rig = *state;
+
+	rig_send(rig, FUSE_FORGET, &in, sizeof(in), "", 0);
+	rig_expect(rig, rig_send_getattr(rig), 0);
+	assert_int_equal(rig->forgets, 1);
+}
+
+static void test_strange_requests(void **state)
+{
+	struct rig *rig = *state;
+	struct fuse_session_stats stats;
+
+	rig_expect(rig, rig_send(rig, 52, "statx...", 8, "", 0), -ENOSYS);
+	rig_expect(rig, rig_send(rig, 9999, "", 0, "", 0), -ENOSYS);
+	rig_expect(rig, rig_send(rig, FUSE_LOOKUP, "a/b", 4, "", 0), -EIO);
+	rig_expect(rig, rig_send(rig, FUSE_IOCTL, "", 0, "", 0), -ENOTTY);
+	fuse_session_get_stats(rig->session, &stats);
+	assert_int_equal(stats.malformed, 1);
+	rig_expect(rig, rig_send_getattr(rig), 0);
+}
+
+/* Nothing here waits long: an interrupted request simply goes on. */
+static void test_interrupt(void **state)
+{
+	struct fuse_interrupt_in in;
+	struct rig *rig = *state;
+	struct fuse_session_stats stats;
+	uint64_t fsync = rig_send_fsync(rig);
+
+	rig_wait_at_gate(rig, 1);
+	in.unique = fsync;
+	rig_send(rig, FUSE_INTERRUPT, &in, sizeof(in), "", 0);
+	rig_expect(rig, rig_send_getattr(rig), 0);
+	rig_open_gate(rig);
+	rig_expect(rig, fsync, 0);
+	fuse_session_get_stats(rig->session, &stats);
+	assert_int_equal(stats.interrupts, 1);
+	assert_int_equal(stats.interrupted, 0);
+}
+
+/* More requests than may be in progress: the rest waits in the kernel. */
+static void test_bounded_requests(void **state)
+{
+	struct rig *rig = *state;
+	struct fuse_session_stats stats;
+	uint64_t unique;
+	int error;
+
+	for (unsigned i = 0; i < 40; i++)
+		rig_send_fsync(rig);
+	rig_wait_at_gate(rig, 3);
+	fuse_session_get_stats(rig->session, &stats);
+	assert_true(stats.slots <= FUSE_REQUESTS_MIN);
+	rig_open_gate(rig);
+	for (unsigned i = 0; i < 40; i++) {
+		rig_answer(rig, &unique, &error);
+		assert_int_equal(error, 0);
+	}
+}
+
+static int setup_bounded(void **state)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	*state = rig;
+	rig_create(rig, FUSE_REQUESTS_MIN);
+	rig_run(rig, 45);
+	return 0;
+}
+
+/* What has been read is answered before run() returns. */
+static void test_stop_answers_all(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t unique;
+	int error;
+
+	for (unsigned i = 0; i < 8; i++)
+		rig_send_fsync(rig);
+	rig_wait_at_gate(rig, 3);
+	rig_expect(rig, rig_send_getattr(rig), 0); /* all have been read */
+	fuse_session_stop(rig->session);
+	rig_open_gate(rig);
+	assert_int_equal(rig_join(rig), 0);
+	for (unsigned i = 0; i < 8; i++)
+		rig_answer(rig, &unique, &error);
+}
+
+/* umount waits until the volume is at rest. */
+static void test_destroy_is_answered_last(void **state)
+{
+	struct rig *rig = *state;
+	struct pollfd pfd = { .fd = rig->kernel, .events = POLLIN };
+	uint64_t unique;
+
+	rig_expect(rig, rig_send_getattr(rig), 0);
+	unique = rig_send(rig, FUSE_DESTROY, "", 0, "", 0);
+	assert_int_equal(rig_join(rig), 0);
+	assert_int_equal(poll(&pfd, 1, 0), 0);
+	fuse_session_destroy(rig->session);
+	rig_expect(rig, unique, 0);
+
+	/* For the teardown. */
+	close(rig->kernel);
+	close(rig->conn.fds[0]);
+	rig_create(rig, 0);
+}
+
+static void test_old_kernel(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_run(rig, FUSE_MINOR_MIN - 1);
+	assert_int_equal(rig_join(rig), -EPROTO);
+	assert_false(rig->ready);
+}
+
+static void test_start_fails(void **state)
+{
+	struct rig *rig = *state;
+
+	rig->start_result = -ENOMEM;
+	rig_run(rig, 45);
+	assert_int_equal(rig_join(rig), -ENOMEM);
+	assert_false(rig->ready);
+}
+
+static void test_params(void **state)
+{
+	struct fuse_session_params params = {
+		.handler = &rig_handler, .who = "test",
+		.readers = FUSE_READERS_MAX + 1,
+	};
+	struct fuse_session *session;
+
+	assert_int_equal(fuse_session_create(&params, &session), -EINVAL);
+	fuse_session_destroy(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define RUNNING(test) \
+	cmocka_unit_test_setup_teardown(test, setup_running, teardown)
+		RUNNING(test_answers_inline),
+		RUNNING(test_waiting_holds_up_nobody),
+		RUNNING(test_notifier_lane),
+		RUNNING(test_read_answers_data),
+		RUNNING(test_no_answer_to_forget),
+		RUNNING(test_strange_requests),
+		RUNNING(test_interrupt),
+		RUNNING(test_stop_answers_all),
+		RUNNING(test_destroy_is_answered_last),
+		cmocka_unit_test_setup_teardown(test_bounded_requests,
+						setup_bounded, teardown),
+		cmocka_unit_test_setup_teardown(test_old_kernel, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_start_fails, setup,
+						teardown),
+		cmocka_unit_test(test_params),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
