@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * writeback.c - dirty pages to the disk.
+ *
+ * A round takes one chunk of each of its inodes and goes through these steps:
+ *
+ *   collect   dirty pages in file order, marked as being written; a page that
+ *             is changed from now on is dirty again, and goes once more
+ *   place     where the blocks are, or will be (wb_place.c)
+ *   write     all chunks' runs, sorted by address, neighbours merged, several
+ *             requests at once; and wait
+ *   commit    one transaction per inode (wb_commit.c)
+ *   finish    marks off; after a failure everything is dirty again
+ *
+ * With data=writeback, commit comes before write. Journaled files have no
+ * write, stuffed ones only a commit.
+ *
+ * No glock holder is kept: whoever made the pages dirty had the glock EX, and
+ * it cannot be given away before they are written (its sync calls us). The lock
+ * of a resource group is held from place to commit. pp_wb of every inode of the
+ * round is held throughout; all but the first are only tried, so that rounds
+ * cannot wait for each other in a circle.
+ *
+ * A failed write keeps the data in memory, dirty, for the next attempt; fsync
+ * hears of it once (i_wb_error).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "fs/iolist.h"
+#include "fs/wb.h"
+#include "fs/work.h"
+
+/* Pages of one round. */
+#define ROUND_PAGES_MAX 4096u
+#define ROUND_INODES_MAX 256u
+
+/* ---- collect ---- */
+
+static int add_page(struct wb_chunk *wc, struct page *pg)
+{
+	if (wc->wc_npages == wc->wc_pages_cap) {
+		unsigned cap = UG_MAX(2 * wc->wc_pages_cap, 8u);
+		struct page **pages =
+			realloc(wc->wc_pages, cap * sizeof(*pages));
+
+		if (!pages)
+			return -ENOMEM;
+		wc->wc_pages = pages;
+		wc->wc_pages_cap = cap;
+	}
+	wc->wc_pages[wc->wc_npages++] = pg;
+	return 0;
+}
+
+/* Runs of the dirty blocks of the page just added. */
+static int add_runs(struct wb_chunk *wc, const struct page *pg, uint8_t dirty)
+{
+	unsigned shift = page_blocks_shift(wc->wc_ip);
+
+	while (dirty) {
+		unsigned block = (unsigned)__builtin_ctz(dirty);
+		unsigned n = (unsigned)__builtin_ctz(~(dirty >> block));
+		struct wb_run run = {
+			.lblock = (pg->pg_index << shift) + block,
+			.count = n,
+			.page = wc->wc_npages - 1,
+		};
+		struct wb_run *last = wc->wc_runs + wc->wc_nruns;
+
+		if (wc->wc_nruns &&
+		    last[-1].lblock + last[-1].count == run.lblock)
+			last[-1].count += n;
+		else if (wb_add_run(wc, &run))
+			return -ENOMEM;
+		dirty &= (uint8_t)~page_range(block, block + n);
+	}
+	return 0;
+}
+
+/*
+ * Pointer blocks that mapping the leaf's blocks may change, if there are any to
+ * map.
+ */
+static uint32_t leaf_meta(struct wb_chunk *wc, const struct pleaf *leaf)
+{
+	unsigned shift = page_blocks_shift(wc->wc_ip);
+
+	if (!leaf->delayed)
+		return 0;
+	return tree_meta_max(wc->wc_ip, leaf->n.first << shift,
+			     LEAF_PAGES << shift);
+}
+
+static unsigned pages_max(const struct inode *ip)
+{
+	return inode_is_jdata(ip) ? WB_PAGES_JDATA : WB_PAGES_MAX;
+}
+
+/* i_lock and pp_lock held. On failure what has been collected stays so. */
+static int collect_pages(struct wb_chunk *wc)
+{
+	struct pagetable *t = &wc->wc_pp->pp_table;
+	unsigned max = pages_max(wc->wc_ip);
+	struct pleaf *leaf = NULL;
+	struct page *pg;
+	int err = 0;
+
+	while (!err && wc->wc_npages < max &&
+	       (pg = pagetable_next(t, wc->wc_next, true)) != NULL &&
+	       pg->pg_index < wc->wc_end) {
+		struct pleaf *its = pagetable_leaf(t, pg->pg_index);
+		uint32_t meta = its != leaf ? leaf_meta(wc, its) : 0;
+		uint8_t dirty = pg->pg_dirty;
+
+		if (wc->wc_npages && wc->wc_meta + meta > WB_META_MAX)
+			break;
+		err = add_page(wc, pg);
+		if (err)
+			break;
+		page_begin_write(wc->wc_pp, pg);
+		err = add_runs(wc, pg, dirty);
+		wc->wc_meta += meta;
+		wc->wc_next = pg->pg_index + 1;
+		leaf = its;
+	}
+	return err;
+}
+
+static int collect(struct wb_chunk *wc)
+{
+	struct inode *ip = wc->wc_ip;
+	struct pages *pp = wc->wc_pp;
+	int err = 0;
+
+	wc->wc_kind = WB_NOTHING;
+	pthread_rwlock_rdlock(&ip->i_lock);
+	pthread_mutex_lock(&pp->pp_lock);
+	wc->wc_size = ip->i_size;
+	if (pagetable_next(&pp->pp_table, wc->wc_next, true)) {
+		bool in_dinode = !ip->i_height;
+
+		if (in_dinode && ip->i_size <= ip->i_fs->fs_geom.stuffed_max)
+			wc->wc_kind = WB_STUFFED;
+		/* What leaves the dinode must be in the transaction that
+		 * clears it. */
+		else if (in_dinode)
+			wc->wc_next = 0;
+		if (wc->wc_kind == WB_NOTHING)
+			err = collect_pages(wc);
+	}
+	pthread_mutex_unlock(&pp->pp_lock);
+	inode_rwunlock(ip);
+	if (wc->wc_npages)
+		wc->wc_kind = inode_is_jdata(ip) ? WB_JDATA : WB_DATA;
+	return err;
+}
+
+/* ---- write ---- */
+
+struct run_ref {
+	struct wb_chunk *wc;
+	struct wb_run *run;
+};
+
+static int ref_compare(const void *a, const void *b)
+{
+	uint64_t x = ((const struct run_ref *)a)->run->pblock;
+	uint64_t y = ((const struct run_ref *)b)->run->pblock;
+
+	return (x > y) - (x < y);
+}
+
+static bool has_data(const struct wb_chunk *wc)
+{
+	return !wc->wc_err && wc->wc_kind == WB_DATA;
+}
+
+/* All runs of the round by address; NULL: no memory. */
+static struct run_ref *sorted_runs(struct wb_chunk *chunks, unsigned n,
+				   unsigned *count)
+{
+	struct run_ref *refs;
+	unsigned total = 0, k = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		total += has_data(&chunks[i]) ? chunks[i].wc_nruns : 0;
+	*count = total;
+	refs = malloc(UG_MAX(total, 1u) * sizeof(*refs));
+	if (!refs)
+		return NULL;
+	for (unsigned i = 0; i < n; i++) {
+		struct wb_chunk *wc = &chunks[i];
+
+		if (!has_data(wc))
+			continue;
+		for (unsigned r = 0; r < wc->wc_nruns; r++)
+			refs[k++] = (struct run_ref){wc, &wc->wc_runs[r]};
+	}
+	if (total)
+		qsort(refs, total, sizeof(*refs), ref_compare);
+	return refs;
+}
+
+static int list_run(struct iolist *list, struct wb_chunk *wc,
+		    struct wb_run *run)
+{
+	unsigned bshift = wc->wc_ip->i_fs->fs_geom.bshift;
+	uint32_t done = 0;
+
+	while (done < run->count) {
+		struct page *pg;
+		unsigned block;
+		uint32_t n = wb_piece(wc, run, done, &pg, &block);
+		int req = iolist_add(list, wb_memory(wc, pg, block),
+				     (size_t)n << bshift,
+				     (run->pblock + done) << bshift);
+
+		if (req < 0)
+			return req;
+		if (!done)
+			run->req_first = (unsigned)req;
+		run->req_last = (unsigned)req;
+		done += n;
+	}
+	return 0;
+}
+
+/* A chunk has failed if any of its requests has. */
+static void note_results(const struct iolist *list, const struct run_ref *refs,
+			 unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		const struct wb_run *run = refs[i].run;
+
+		for (unsigned r = run->req_first; r <= run->req_last; r++) {
+			if (list->il_reqs[r].result)
+				refs[i].wc->wc_err = list->il_reqs[r].result;
+		}
+	}
+}
+
+static void fail_all(struct wb_chunk *chunks, unsigned n, int err)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (has_data(&chunks[i]))
+			chunks[i].wc_err = err;
+	}
+}
+
+static void write_data(struct wb_chunk *chunks, unsigned n)
+{
+	struct iolist list;
+	unsigned count;
+	struct run_ref *refs = sorted_runs(chunks, n, &count);
+	int err = refs ? 0 : -ENOMEM;
+
+	iolist_init(&list, IOREQ_WRITE);
+	for (unsigned i = 0; !err && i < count; i++)
+		err = list_run(&list, refs[i].wc, refs[i].run);
+	if (err) {
+		fail_all(chunks, n, err);
+	} else if (count) {
+		iolist_run(&list, chunks->wc_ip->i_fs->fs_pool);
+		note_results(&list, refs, count);
+	}
+	iolist_free(&list);
+	free(refs);
+	for (unsigned i = 0; i < n; i++) {
+		if (has_data(&chunks[i]))
+			file_note_written(chunks[i].wc_ip);
+	}
+}
+
+/* ---- finish ---- */
+
+/* Written, and the kernel has it as well: no need to keep it. */
+static bool may_drop(const struct wb_chunk *wc, const struct page *pg)
+{
+	uint64_t end = (pg->pg_index + 1) << PAGE_SHIFT;
+
+	/* What is appended to a page needs its beginning. */
+	return (pg->pg_flags & PAGE_NOCACHE) && !pg->pg_dirty &&
+	       !(pg->pg_flags & PAGE_READING) && end <= wc->wc_ip->i_size;
+}
+
+/* i_lock written, pp_lock held. */
+static void finish_pages(struct wb_chunk *wc)
+{
+	struct pages *pp = wc->wc_pp;
+	uint8_t full = page_full(wc->wc_ip);
+	unsigned drop = 0;
+
+	if (!wc->wc_err && !wc->wc_settled)
+		wb_settle(wc);
+	for (unsigned i = 0; i < wc->wc_npages; i++) {
+		struct page *pg = wc->wc_pages[i];
+
+		if (wc->wc_err) {
+			page_fail_write(pp, pg, full);
+			continue;
+		}
+		page_end_write(pp, pg, full);
+		if (may_drop(wc, pg)) {
+			pages_remove(pp, pg);
+			wc->wc_pages[drop++] = pg;
+		}
+	}
+	pagepool_give(pp->pp_pool, wc->wc_pages, drop);
+}
+
+static void finish(struct wb_chunk *wc)
+{
+	struct inode *ip = wc->wc_ip;
+
+	if (wc->wc_npages) {
+		pthread_rwlock_wrlock(&ip->i_lock);
+		pthread_mutex_lock(&wc->wc_pp->pp_lock);
+		finish_pages(wc);
+		pthread_mutex_unlock(&wc->wc_pp->pp_lock);
+		inode_rwunlock(ip);
+	}
+	if (wc->wc_promised)
+		space_unpromise(ip->i_fs, wc->wc_promised);
+	jdata_release(wc, wc->wc_settled);
+	rgrp_drop(&wc->wc_hold);
+	tree_set_release(&wc->wc_set);
+	buf_put(wc->wc_dibuf);
+	wc->wc_dibuf = NULL;
+	wc->wc_next = UG_MIN(wc->wc_next, wc->wc_stop >> page_blocks_shift(ip));
+}
+
+/* ---- a round ---- */
+
+/* For the next chunk of the same inode. */
+static void chunk_reset(struct wb_chunk *wc)
+{
+	wc->wc_err = 0;
+	wc->wc_npages = 0;
+	wc->wc_nruns = 0;
+	wc->wc_fresh = 0;
+	wc->wc_meta = 0;
+	wc->wc_stop = UINT64_MAX;
+	wc->wc_settled = false;
+	wc->wc_promised = 0;
+}
+
+static void chunk_init(struct wb_chunk *wc, struct inode *ip)
+{
+	*wc = (struct wb_chunk){
+		.wc_ip = ip,
+		.wc_pp = atomic_load(&ip->i_pages),
+		.wc_end = UINT64_MAX,
+	};
+	rgrp_hold_init(&wc->wc_hold);
+}
+
+static void chunk_free(struct wb_chunk *wc)
+{
+	free(wc->wc_pages);
+	free(wc->wc_runs);
+}
+
+static void commit(struct wb_chunk *wc)
+{
+	if (wc->wc_err)
+		return;
+	if (wc->wc_kind == WB_STUFFED)
+		wc->wc_err = wb_commit_stuffed(wc);
+	else if (wc->wc_kind != WB_NOTHING)
+		wc->wc_err = wb_commit(wc);
+}
+
+/*
+ * One round over chunks that have been collected. Each chunk's outcome is in
+ * its wc_err; -EAGAIN: not now, alone.
+ */
+static void run_round(struct wb_chunk *chunks, unsigned n)
+{
+	bool writeback = chunks->wc_ip->i_fs->fs_opt.data_writeback;
+	bool placed = false;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct wb_chunk *wc = &chunks[i];
+
+		if (wc->wc_err || !wc->wc_npages)
+			continue;
+		wc->wc_err = wb_place(wc, placed);
+		placed = placed || glock_held(&wc->wc_hold.rh_gh);
+	}
+	if (!writeback)
+		write_data(chunks, n);
+	for (unsigned i = 0; i < n; i++)
+		commit(&chunks[i]);
+	if (writeback)
+		write_data(chunks, n);
+	for (unsigned i = 0; i < n; i++)
+		finish(&chunks[i]);
+}
+
+/* The next chunk of one inode; false when nothing of the pass is left. */
+static bool next_chunk(struct wb_chunk *wc)
+{
+	chunk_reset(wc);
+	wc->wc_err = collect(wc);
+	if (wc->wc_kind == WB_NOTHING && !wc->wc_err)
+		return false;
+	run_round(wc, 1);
+	return true;
+}
+
+/* ---- whole inodes ---- */
+
+static uint64_t size_now(struct inode *ip)
+{
+	uint64_t size;
+
+	pthread_rwlock_rdlock(&ip->i_lock);
+	size = ip->i_size;
+	inode_rwunlock(ip);
+	return size;
+}
+
+/* After the last chunk, or an error. pp_wb is held, if there are pages. */
+static int conclude(struct inode *ip, int err, uint64_t size)
+{
+	if (!err)
+		err = wb_commit_inode(ip, size);
+	if (err)
+		atomic_store(&ip->i_wb_error, err);
+	/* Nobody will append: what was kept free behind the file is for all. */
+	if (!atomic_load(&ip->i_writers))
+		rgrp_window_drop(ip);
+	return err;
+}
+
+/* The rest of the inode's pages, from where the chunk stands. */
+static int write_rest(struct wb_chunk *wc, uint64_t size)
+{
+	wc->wc_end = (size >> PAGE_SHIFT) + 1;
+	while (next_chunk(wc) && !wc->wc_err)
+		;
+	return conclude(wc->wc_ip, wc->wc_err, size);
+}
+
+int writeback_locked(struct inode *ip)
+{
+	uint64_t size = size_now(ip);
+	struct wb_chunk wc;
+	int err;
+
+	chunk_init(&wc, ip);
+	err = write_rest(&wc, size);
+	chunk_free(&wc);
+	return err;
+}
+
+static int may_write_back(struct fs *fs)
+{
+	if (fs_is_withdrawn(fs))
+		return -EIO;
+	/* Read-only: nothing can be dirty. */
+	return fs->fs_journal ? 0 : -EROFS;
+}
+
+int file_writeback(struct inode *ip)
+{
+	struct pages *pp = atomic_load(&ip->i_pages);
+	struct pagepool *pool = ip->i_fs->fs_pages;
+	unsigned epoch;
+	int err = may_write_back(ip->i_fs);
+
+	if (err)
+		return err == -EROFS ? 0 : err;
+	epoch = pagepool_writeback_begin(pool);
+	if (!pp) {
+		err = conclude(ip, 0, size_now(ip));
+	} else {
+		pthread_mutex_lock(&pp->pp_wb);
+		err = writeback_locked(ip);
+		pthread_mutex_unlock(&pp->pp_wb);
+	}
+	pagepool_writeback_end(pool, epoch);
+	return err;
+}
+
+/* ---- batches ---- */
+
+/* Inodes that go together in one round. */
+struct batch {
+	struct wb_chunk *chunks;
+	uint64_t *sizes; /* of the files, before anything was collected */
+	unsigned n;
+	unsigned pages;
+	struct inode **busy; /* somebody else is writing them: later */
+	unsigned nbusy;
+	int err; /* the first one */
+};
+
+static void batch_note(struct batch *b, int err)
+{
+	if (err && !b->err)
+		b->err = err;
+}
+
+/* Write what the batch has, and whatever else these inodes have. */
+static void batch_run(struct batch *b)
+{
+	if (b->n)
+		run_round(b->chunks, b->n);
+	for (unsigned i = 0; i < b->n; i++) {
+		struct wb_chunk *wc = &b->chunks[i];
+		int err = wc->wc_err;
+
+		if (err == -EAGAIN)
+			wc->wc_next = 0;
+		if (!err || err == -EAGAIN)
+			err = write_rest(wc, b->sizes[i]);
+		else
+			err = conclude(wc->wc_ip, err, 0);
+		batch_note(b, err);
+		pthread_mutex_unlock(&wc->wc_pp->pp_wb);
+		chunk_free(wc);
+	}
+	b->n = 0;
+	b->pages = 0;
+}
+
+/* Collect the first chunk of an inode into the batch. */
+static void batch_add(struct batch *b, struct inode *ip)
+{
+	struct wb_chunk *wc = &b->chunks[b->n];
+	struct pages *pp = atomic_load(&ip->i_pages);
+
+	if (!pp) {
+		batch_note(b, conclude(ip, 0, size_now(ip)));
+		return;
+	}
+	if (pthread_mutex_trylock(&pp->pp_wb)) {
+		b->busy[b->nbusy++] = ip;
+		return;
+	}
+	b->sizes[b->n] = size_now(ip);
+	chunk_init(wc, ip);
+	chunk_reset(wc);
+	wc->wc_err = collect(wc);
+	b->pages += wc->wc_npages;
+	b->n++;
+	if (b->n == ROUND_INODES_MAX || b->pages >= ROUND_PAGES_MAX)
+		batch_run(b);
+}
+
+static int batch_write(struct batch *b, struct inode **ips, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		batch_add(b, ips[i]);
+	batch_run(b);
+	/* Only now may we wait: none of our own is held. */
+	for (unsigned i = 0; i < b->nbusy; i++)
+		batch_note(b, file_writeback(b->busy[i]));
+	return b->err;
+}
+
+int file_writeback_many(struct inode **ips, unsigned n)
+{
+	unsigned max = UG_MIN(n, ROUND_INODES_MAX), epoch;
+	struct batch b = {0};
+	struct fs *fs;
+	int err;
+
+	if (!n)
+		return 0;
+	fs = ips[0]->i_fs;
+	err = may_write_back(fs);
+	if (err)
+		return err == -EROFS ? 0 : err;
+	b.chunks = malloc(max * sizeof(*b.chunks));
+	b.sizes = malloc(max * sizeof(*b.sizes));
+	b.busy = malloc(n * sizeof(struct inode *));
+	epoch = pagepool_writeback_begin(fs->fs_pages);
+	err = b.chunks && b.sizes && b.busy ? batch_write(&b, ips, n) : -ENOMEM;
+	pagepool_writeback_end(fs->fs_pages, epoch);
+	free(b.chunks);
+	free(b.sizes);
+	free(b.busy);
+	return err;
+}
+
+/* ---- for writers ---- */
+
+/* One chunk of the inode, if nobody else is writing it. */
+static int write_some(struct inode *ip)
+{
+	struct pages *pp = atomic_load(&ip->i_pages);
+	struct wb_chunk wc;
+	unsigned epoch;
+
+	if (!pp || pthread_mutex_trylock(&pp->pp_wb))
+		return 0;
+	epoch = pagepool_writeback_begin(pp->pp_pool);
+	chunk_init(&wc, ip);
+	next_chunk(&wc);
+	if (wc.wc_err)
+		atomic_store(&ip->i_wb_error, wc.wc_err);
+	pthread_mutex_unlock(&pp->pp_wb);
+	pagepool_writeback_end(pp->pp_pool, epoch);
+	chunk_free(&wc);
+	return wc.wc_err;
+}
+
+int writeback_for_room(struct inode *ip)
+{
+	struct pagepool *pool = ip->i_fs->fs_pages;
+	int err = may_write_back(ip->i_fs);
+
+	if (err)
+		return err;
+	err = write_some(ip);
+	if (atomic_load(&pool->pl_dirty) <= pool->pl_dirty_max)
+		return 0;
+	/* Others' data; or wait for those who are writing. */
+	if (!err)
+		err = fs_writeback_all(ip->i_fs);
+	pagepool_wait_writeback(ip->i_fs);
+	if (atomic_load(&pool->pl_dirty) <= pool->pl_dirty_max)
+		return 0;
+	return err;
+}
