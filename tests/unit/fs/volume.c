@@ -145,7 +145,7 @@ void volume_crash(struct volume *v)
 
 void volume_fsck(struct volume *v)
 {
-	char cmd[300];
+	char cmd[600];
 	int rc;
 
 	snprintf(cmd, sizeof(cmd), "fsck.gfs2 -n %s >%s.fsck 2>&1", v->path,
