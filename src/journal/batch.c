@@ -22,7 +22,6 @@ struct batch *batch_new(void)
 		return NULL;
 	CDS_INIT_LIST_HEAD(&bt->bt_meta);
 	CDS_INIT_LIST_HEAD(&bt->bt_jdata);
-	CDS_INIT_LIST_HEAD(&bt->bt_freed);
 	CDS_INIT_LIST_HEAD(&bt->bt_callbacks);
 	CDS_INIT_LIST_HEAD(&bt->bt_home);
 	revoke_set_init(&bt->bt_revokes);
@@ -35,7 +34,6 @@ void batch_free(struct batch *bt)
 		return;
 	ug_assert(cds_list_empty(&bt->bt_meta));
 	ug_assert(cds_list_empty(&bt->bt_jdata));
-	ug_assert(cds_list_empty(&bt->bt_freed));
 	ug_assert(cds_list_empty(&bt->bt_home));
 	revoke_set_fini(&bt->bt_revokes);
 	free(bt);
@@ -154,7 +152,7 @@ void jslot_enter(struct journal *j, struct jslot *slot,
 	/* The batch with the same lowest bit has been durable for long. */
 	ug_assert(slot->js_batch == 0);
 	slot->js_batch = j->running->bt_id;
-	slot->js_freed = list == &j->running->bt_freed;
+	slot->js_freed = false;
 	slot->js_copied = false;
 	cds_list_add_tail(&slot->js_link, list);
 }
@@ -183,7 +181,6 @@ static void batch_release(struct journal *j, struct batch *bt)
 		return;
 	release_slots(j, &bt->bt_meta);
 	release_slots(j, &bt->bt_jdata);
-	release_slots(j, &bt->bt_freed);
 	batch_free(bt);
 }
 

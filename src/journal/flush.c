@@ -8,7 +8,7 @@
  *   open the gate: transactions go on from here
  *   descriptors, images, revokes to the log; wait          (logwrite.c)
  *   device flush; header; durable                          the commit
- *   images get their home in this batch; freed blocks leave the journal
+ *   images get their home in this batch
  *   commit callbacks; those who wait for this flush
  *
  * One thread flushes at a time. Who comes meanwhile with transactions that are
@@ -18,8 +18,9 @@
  * The tail of the header is the oldest live batch at the splice, or this very
  * flush. What is written in place later than the splice does not count yet:
  * the device flush before the header covers only what was in place before it
- * began. And a block that the next batch frees has not left the live batch
- * yet, see free_buffer() in trans.c.
+ * began. Nor does what later transactions free, see free_buffer() in trans.c:
+ * that leaves its live batch after the splice, and is not committed by
+ * this header.
  *
  * A crash before the header is durable: the log ends with the header before,
  * nothing of this flush is there. After it: all of it is.
@@ -130,21 +131,10 @@ static void bring_home(struct journal *j, struct batch *bt,
 	struct jslot *slot, *next;
 
 	cds_list_for_each_entry_safe (slot, next, list, js_link) {
-		jslot_leave(slot);
-		jbuf_set_home(j, slot->js_jbuf, bt);
-	}
-}
-
-/* The free is durable: what the log has of these blocks is void. */
-static void let_freed_go(struct journal *j, struct batch *bt)
-{
-	struct jslot *slot, *next;
-
-	cds_list_for_each_entry_safe (slot, next, &bt->bt_freed, js_link) {
 		struct jbuf *jb = slot->js_jbuf;
 
 		jslot_leave(slot);
-		jbuf_set_home(j, jb, NULL);
+		jbuf_set_home(j, jb, slot->js_freed ? NULL : bt);
 		jbuf_release_if_unused(j, jb);
 	}
 }
@@ -166,14 +156,13 @@ static void finish_commit(struct journal *j, const struct commit_info *info,
 	j->stats.blocks_logged += bt->bt_meta_count + bt->bt_jdata_count;
 	j->stats.revokes += bt->bt_revokes.rs_count;
 
-	let_freed_go(j, bt);
-	if (batch_has_images(bt))
-		cds_list_add_tail(&bt->bt_live, &j->live);
+	cds_list_splice(&bt->bt_callbacks, callbacks);
 	bring_home(j, bt, &bt->bt_meta);
 	bring_home(j, bt, &bt->bt_jdata);
-	cds_list_splice(&bt->bt_callbacks, callbacks);
-	if (!batch_has_images(bt))
+	if (cds_list_empty(&bt->bt_home))
 		batch_free(bt);
+	else
+		cds_list_add_tail(&bt->bt_live, &j->live);
 }
 
 static void run_callbacks(struct cds_list_head *callbacks, int err)

@@ -24,8 +24,10 @@
  *    transaction wanted to change it.
  *  - Home is the batch of its latest committed image, if that is not in place
  *    yet. In no slot: b_data is that image.
- *  - A block freed by the running batch keeps its home, and so the tail of
- *    the log, until that batch is durable; it is not written in place any more.
+ *  - A block freed by the running batch is in none of these, save for an
+ *    image that the committing batch has still to log. Giving up its home
+ *    lets the tail move on, but only with the next header, and that one
+ *    commits the free.
  *
  * Locks: j->lock guards everything here, unless noted. It is held for list
  * work and for the copying of a few blocks, never across I/O. Order: j->lock,
@@ -66,7 +68,6 @@ struct batch {
 	struct cds_list_head bt_jdata;
 	uint32_t bt_meta_count;
 	uint32_t bt_jdata_count;
-	struct cds_list_head bt_freed; /* jslots of blocks that it frees */
 	struct revoke_set bt_revokes;
 	struct cds_list_head bt_callbacks;
 	bool bt_flush_wanted; /* want_flush() has been called */
@@ -164,8 +165,7 @@ static inline struct jslot *jbuf_slot(struct jbuf *jb, uint64_t batch_id)
 static inline bool batch_is_empty(struct batch *bt)
 {
 	return !bt->bt_meta_count && !bt->bt_jdata_count &&
-	       !bt->bt_revokes.rs_count && cds_list_empty(&bt->bt_freed) &&
-	       cds_list_empty(&bt->bt_callbacks);
+	       !bt->bt_revokes.rs_count && cds_list_empty(&bt->bt_callbacks);
 }
 
 /* Blocks of the ring from one position on until before another. */

@@ -171,9 +171,9 @@ int journal_flush(struct journal *j, uint64_t sequence);
 int journal_writeback(struct journal *j, unsigned target_percent);
 
 /*
- * Make the buffers of one owner durable in their places, flushing as needed:
- * for lowering the state of its glock, which keeps others from changing them
- * meanwhile. 0; -EIO; -ENOMEM as above.
+ * Make all that has ended until now durable, and the buffers of one owner in
+ * their places as well: for lowering the state of its glock, which keeps others
+ * from changing them meanwhile. 0; -EIO; -ENOMEM as above.
  */
 int journal_writeback_owner(struct journal *j, struct buf_owner *owner);
 

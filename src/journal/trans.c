@@ -259,11 +259,12 @@ static void leave_running(struct journal *j, struct jbuf *jb)
 }
 
 /*
- * Take a buffer out of the journal because its block is freed: its new
- * content is not logged at all, and its committed image not written in
- * place any more. But until this batch is durable, a crash takes the free
- * back, and then that image must still be in the log: it keeps its home. Lock
- * held; released while the block is being written in place.
+ * Take a buffer out of the journal because its block is freed: what is new in
+ * it is not logged at all, what is committed not written in place any more.
+ * Its image must stay in the live log until the free is durable, as a crash
+ * takes the free back until then; it does, because the next header is the
+ * one that commits the free. Lock held; released while the block is being
+ * written in place.
  */
 static void free_buffer(struct journal *j, struct buf *b)
 {
@@ -274,14 +275,11 @@ static void free_buffer(struct journal *j, struct buf *b)
 		pthread_cond_wait(&j->buffers_done, &j->lock);
 	if (!jb)
 		return;
-	if (jbuf_slot(jb, id)->js_batch && !jbuf_slot(jb, id)->js_freed)
-		leave_running(j, jb);
 	if (jbuf_slot(jb, id)->js_batch)
-		return; /* freed already */
-	if (jb->jb_home || jbuf_slot(jb, id - 1)->js_batch)
-		jslot_enter(j, jbuf_slot(jb, id), &j->running->bt_freed);
-	else
-		jbuf_release_if_unused(j, jb);
+		leave_running(j, jb);
+	jbuf_slot(jb, id - 1)->js_freed = true;
+	jbuf_set_home(j, jb, NULL);
+	jbuf_release_if_unused(j, jb);
 }
 
 void trans_free_block(struct trans *tr, uint64_t blkno)

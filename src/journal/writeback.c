@@ -342,6 +342,10 @@ int journal_writeback_owner(struct journal *j, struct buf_owner *owner)
 	bool wrote = false;
 	int err;
 
+	/* Frees of the owner's blocks leave no buffer behind: all of it. */
+	err = journal_flush(j, UINT64_MAX);
+	if (err)
+		return err;
 	pthread_mutex_lock(&j->lock);
 	jturn_take(j, &j->writeback);
 	err = write_owner(j, owner, &wrote);

@@ -67,6 +67,7 @@ void jt_init(struct jtest *jt, uint32_t bsize, uint32_t log_blocks,
 	memset(jt, 0, sizeof(*jt));
 	jt->bsize = bsize;
 	jt->log_blocks = log_blocks;
+	jt->cache_bytes = 64u << 20;
 	CHECK(gfs2_geom_init(&jt->geom, bsize));
 	logmap_init(&jt->map);
 	for (; extents; extents--) {
@@ -150,7 +151,7 @@ void jt_open(struct jtest *jt, struct blkdev *dev)
 	CHECK(jt_recover(jt, dev));
 	jt->dev = dev;
 	CHECK(iopool_create(dev, 4, &jt->pool));
-	CHECK(bufcache_create(dev, jt->bsize, 64u << 20, &jt->cache));
+	CHECK(bufcache_create(dev, jt->bsize, jt->cache_bytes, &jt->cache));
 	buf_owner_init(&jt->owner);
 	params.cache = jt->cache;
 	params.pool = jt->pool;

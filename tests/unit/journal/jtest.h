@@ -32,6 +32,7 @@ struct jtest {
 	uint64_t meta_first; /* address */
 	uint64_t fs_blocks;
 	struct gfs2_geom geom;
+	uint64_t cache_bytes; /* bound of the buffer cache; may be changed */
 
 	struct blkdev *dev; /* the test's, borrowed */
 	struct logmap map;
