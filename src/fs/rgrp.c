@@ -231,9 +231,8 @@ static int rgrp_gl_sync(struct glock *gl)
 	return journal_writeback_owner(j, &rg->rg_owner);
 }
 
-static void rgrp_gl_invalidate(struct glock *gl, enum lm_state target)
+void rgrp_leave_memory(struct rgrp *rg)
 {
-	struct rgrp *rg = glock_object(gl);
 	struct fs *fs = rg->rg_fs;
 	struct buf **bufs;
 
@@ -251,6 +250,11 @@ static void rgrp_gl_invalidate(struct glock *gl, enum lm_state target)
 	atomic_store(&rgrp_hint(rg)->rt_room, rg->rg_ri.data);
 	atomic_store(&rgrp_hint(rg)->rt_run, UINT32_MAX);
 	buf_invalidate_owner(fs->fs_cache, &rg->rg_owner);
+}
+
+static void rgrp_gl_invalidate(struct glock *gl, enum lm_state target)
+{
+	rgrp_leave_memory(glock_object(gl));
 }
 
 static const struct glock_ops rgrp_glock_ops = {

@@ -146,6 +146,9 @@ struct rgrp *rgrps_find(struct rgrps *rgs, uint64_t blkno);
 /* The group's glock, made when first asked for. 0 or -ENOMEM. */
 int rgrp_glock(struct rgrp *rg, struct glock **glp);
 
+/* Bitmaps, buffers and windows go. Nobody holds the glock. */
+void rgrp_leave_memory(struct rgrp *rg);
+
 /* Lock the group EX (node scope) and have it in memory. */
 int rgrp_hold_group(struct rgrp *rg, bool nowait, struct rgrp_hold *hold);
 

@@ -255,6 +255,8 @@ void rgrps_unload(struct fs *fs)
 
 		if (gl)
 			glock_put(gl);
+		/* After a withdraw the glock has not done it. */
+		rgrp_leave_memory(rg);
 		buf_owner_destroy(&rg->rg_owner);
 		pthread_mutex_destroy(&rg->rg_lock);
 	}
