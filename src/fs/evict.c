@@ -76,8 +76,9 @@ int evict_inode(struct inode *ip)
 		return err;
 	err = release(ip);
 	/* The inode is about to leave memory: what has been changed of it must
-	 * be in place by then. (All of it has been freed if all went well.) */
-	if (err && !fs_is_withdrawn(fs))
+	 * be in place by then. (All of it has been freed if all went well, and
+	 * if metadata is damaged, nothing more shall be written.) */
+	if (err && err != -EUCLEAN && !fs_is_withdrawn(fs))
 		journal_writeback_owner(fs->fs_journal, &ip->i_bufs);
 	glock_dq(&gh);
 	return err;

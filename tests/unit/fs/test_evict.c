@@ -18,6 +18,8 @@
 
 #include <cmocka.h>
 
+#include "fs/dir.h"
+#include "fs/evict_ea.h"
 #include "fs/icache.h"
 #include "fs/rgrp_int.h"
 #include "fs/statfs.h"
@@ -380,44 +382,54 @@ static void test_holes_only(void **state)
 
 /* ---- directories ---- */
 
-static void make_in(struct inode *dir, unsigned i, const char *stem)
+/* Long names: leaves fill up quickly. */
+static size_t long_name(char name[256], unsigned i)
+{
+	memset(name, 'x', 200);
+	return 200 + (size_t)sprintf(name + 200, "%u", i);
+}
+
+static void make_many(struct inode *dir, unsigned n)
 {
 	struct fs_make mk = { .mode = S_IFREG | 0600 };
-	char name[250];
+	char name[256];
 	struct fs_entry e;
 
-	snprintf(name, sizeof(name), "%s%u", stem, i);
 	mk.name = name;
-	mk.len = strlen(name);
-	assert_int_equal(fs_make(&volume_req, dir, &mk, &e), 0);
-	fs_forget(vol.fs, e.nodeid, 1);
+	for (unsigned i = 0; i < n; i++) {
+		mk.len = long_name(name, i);
+		assert_int_equal(fs_make(&volume_req, dir, &mk, &e), 0);
+		fs_forget(vol.fs, e.nodeid, 1);
+	}
+}
+
+static void remove_many(struct inode *dir, unsigned n)
+{
+	char name[256];
+
+	for (unsigned i = 0; i < n; i++) {
+		size_t len = long_name(name, i);
+
+		assert_int_equal(fs_unlink(&volume_req, dir, name, len), 0);
+	}
 }
 
 static void test_hashed_directory(void **state)
 {
 	struct volume_geometry g = { .bsize = 1024, .size_mib = 128 };
-	char stem[200], name[250];
 	struct inode *dir;
 	int64_t before;
-	unsigned i, n = 3000;
 
 	start(&g);
 	before = free_blocks();
-	memset(stem, 'x', sizeof(stem) - 1);
-	stem[sizeof(stem) - 1] = '\0';
 	dir = make("d", S_IFDIR | 0755);
-	for (i = 0; i < n; i++)
-		make_in(dir, i, stem);
+	make_many(dir, 3000);
 	assert_true(dir->i_flags & GFS2_DIF_EXHASH);
 	assert_true(dir->i_height >= 1);
 	inode_put(dir);
 	check_now();
 	dir = find("d");
-	for (i = 0; i < n; i++) {
-		snprintf(name, sizeof(name), "%s%u", stem, i);
-		assert_int_equal(
-			fs_unlink(&volume_req, dir, name, strlen(name)), 0);
-	}
+	remove_many(dir, 3000);
 	assert_int_equal(fs_rmdir(&volume_req, root, "d", 1), 0);
 	inode_put(dir);
 	assert_int_equal(free_blocks(), before);
@@ -570,6 +582,43 @@ static void test_recovery_releases(void **state)
 	finish();
 }
 
+/* The machine dies in the middle of releasing: the next mount goes on. */
+static void test_recovery_goes_on(void **state)
+{
+	struct volume_geometry g = { .bsize = 1024 };
+	struct inode *file, *attrs, *dir;
+	struct glock_holder gh;
+	int64_t before;
+
+	start(&g);
+	before = free_blocks();
+	file = make("file", S_IFREG | 0644);
+	map_blocks(file, 0, 3000);
+	attrs = make("attrs", S_IFREG | 0644);
+	give_attributes(attrs, 5);
+	map_blocks(attrs, 0, 10);
+	dir = make("dir", S_IFDIR | 0755);
+	make_many(dir, 1500);
+	remove_many(dir, 1500);
+	assert_true(dir->i_flags & GFS2_DIF_EXHASH);
+	remove_name("file");
+	remove_name("attrs");
+	assert_int_equal(fs_rmdir(&volume_req, root, "dir", 3), 0);
+
+	free_from(file, 1234);
+	assert_int_equal(glock_nq(attrs->i_gl, LM_ST_EXCLUSIVE, 0, &gh), 0);
+	assert_int_equal(evict_ea_contents(attrs), 0);
+	glock_dq(&gh);
+	assert_int_equal(glock_nq(dir->i_gl, LM_ST_EXCLUSIVE, 0, &gh), 0);
+	assert_int_equal(dir_free_leaves(dir), 0);
+	glock_dq(&gh);
+	assert_int_equal(journal_flush(vol.fs->fs_journal, UINT64_MAX), 0);
+	volume_crash(&vol);
+	mount_it();
+	assert_int_equal(free_blocks(), before);
+	finish();
+}
+
 /* In the bitmap it looks unlinked, but it has a name: leave it alone. */
 static void test_linked_inode_is_left_alone(void **state)
 {
@@ -638,6 +687,7 @@ int main(void)
 		cmocka_unit_test(test_hashed_directory),
 		cmocka_unit_test(test_attributes),
 		cmocka_unit_test(test_recovery_releases),
+		cmocka_unit_test(test_recovery_goes_on),
 		cmocka_unit_test(test_linked_inode_is_left_alone),
 		cmocka_unit_test(test_damaged_tree),
 	};

@@ -7,6 +7,7 @@
  * everything again, so that fsck.gfs2 must find nothing in the end.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -543,6 +544,78 @@ static void test_spread(void **state)
 	finish();
 }
 
+/* ---- many at once ---- */
+
+struct party {
+	pthread_t thread;
+	unsigned seed;
+	struct owned o;
+};
+
+/* Grow with a window, lose pieces, close, open again. */
+static void *party_run(void *arg)
+{
+	struct party *p = arg;
+	struct ug_prng prng;
+	struct inode ip;
+
+	ug_prng_seed(&prng, p->seed);
+	fake_inode(&ip, 1);
+	for (unsigned k = 0; k < 600; k++) {
+		uint32_t want = 1 + (uint32_t)ug_prng_below(&prng, 40);
+		struct rgrp_extent *last;
+
+		switch (ug_prng_below(&prng, 6)) {
+		case 0:
+			rgrp_window_drop(&ip);
+			break;
+		case 1:
+			if (!p->o.count)
+				break;
+			last = &p->o.ext[--p->o.count];
+			give_back(last->start, last->len, k & 1);
+			break;
+		case 2:
+			assert_int_equal(take(&ip, want, 1, RGRP_META, &p->o),
+					 0);
+			break;
+		default:
+			assert_int_equal(take(&ip, want, 1, RGRP_DATA, &p->o),
+					 0);
+		}
+	}
+	rgrp_window_drop(&ip);
+	return NULL;
+}
+
+static void test_many_at_once(void **state)
+{
+	struct volume_geometry g = { .bsize = 1024, .size_mib = 100 };
+	static struct party parties[4];
+	uint64_t sum = 0;
+	int64_t before;
+
+	start(&g);
+	before = statfs_free(vol.fs);
+	for (unsigned i = 0; i < UG_ARRAY_SIZE(parties); i++) {
+		parties[i].seed = i;
+		parties[i].o.count = 0;
+		assert_int_equal(pthread_create(&parties[i].thread, NULL,
+						party_run, &parties[i]),
+				 0);
+	}
+	for (unsigned i = 0; i < UG_ARRAY_SIZE(parties); i++) {
+		pthread_join(parties[i].thread, NULL);
+		sum += owned_blocks(&parties[i].o);
+	}
+	check_groups(vol.fs);
+	assert_int_equal(statfs_free(vol.fs), before - (int64_t)sum);
+	/* Freeing checks that each block is in use: none was given twice. */
+	for (unsigned i = 0; i < UG_ARRAY_SIZE(parties); i++)
+		give_back_all(&parties[i].o);
+	finish();
+}
+
 /* ---- the arithmetic ---- */
 
 static void promises_are_kept(const struct volume_geometry *g)
@@ -683,6 +756,7 @@ int main(void)
 		cmocka_unit_test(test_leftovers_continue),
 		cmocka_unit_test(test_windows_yield_when_full),
 		cmocka_unit_test(test_spread),
+		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_promises_are_kept),
 		cmocka_unit_test(test_holds_of_metadata_count),
 		cmocka_unit_test(test_damaged_group),
