@@ -54,7 +54,9 @@ void fuse_encode_entry(struct fuse_entry_out *out, const struct fs_entry *entry,
 		       struct fuse_timeout attr_valid)
 {
 	out->nodeid = entry->nodeid;
-	out->generation = entry->generation;
+	/* The root is never reused, and the kernel insists on this. */
+	out->generation =
+		entry->nodeid == FUSE_ROOT_ID ? 0 : entry->generation;
 	out->entry_valid = entry_valid.sec;
 	out->entry_valid_nsec = entry_valid.nsec;
 	out->attr_valid = attr_valid.sec;

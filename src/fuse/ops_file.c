@@ -12,7 +12,9 @@
  *	notifier:                 +--> INVAL_INODE --> answer
  *
  * A READ that fills a page is noted before it is served: either it sees the
- * new bytes, or the writer sees the note (opens.h).
+ * new bytes, or the writer sees the note (opens.h). Kernels from 6.6 drop
+ * the pages before they send the WRITE, and late ones once more after it;
+ * between the two a page filled with old bytes would stay for ever.
  */
 #include <errno.h>
 #include <fcntl.h>

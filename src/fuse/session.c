@@ -338,6 +338,17 @@ static void readers_end(struct fuse_session *session, unsigned begun)
 		pthread_join(session->readers[i].thread, NULL);
 }
 
+static void session_log_totals(struct fuse_session *session)
+{
+	struct fuse_session_stats stats;
+
+	fuse_session_get_stats(session, &stats);
+	ug_info(session->params.who,
+		"fuse: %llu requests served, %llu of them had to wait",
+		(unsigned long long)stats.requests,
+		(unsigned long long)stats.handed_over);
+}
+
 static int session_serve(struct fuse_session *session)
 {
 	unsigned begun;
@@ -353,6 +364,7 @@ static int session_serve(struct fuse_session *session)
 	session_wait(session);
 	notifiers_end(session);
 	readers_end(session, begun);
+	session_log_totals(session);
 	return session->result;
 }
 

@@ -80,6 +80,10 @@ static void test_entry(void **state)
 	assert_int_equal(out.attr_valid, 0);
 	assert_int_equal(out.attr_valid_nsec, 0);
 
+	entry.nodeid = FUSE_ROOT_ID;
+	fuse_encode_entry(&out, &entry, FUSE_TIMEOUT_NONE, FUSE_TIMEOUT_NONE);
+	assert_int_equal(out.generation, 0);
+
 	memset(&out, 0xff, sizeof(out));
 	fuse_encode_no_entry(&out, FUSE_TIMEOUT_INFINITE);
 	assert_int_equal(out.nodeid, 0);
