@@ -715,7 +715,8 @@ static void test_nowait_lookup(void **state)
 	empty_and_end(&o, "d");
 }
 
-int main(void)
+/* An argument picks tests by name, with * and ?. */
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random),
@@ -728,5 +729,7 @@ int main(void)
 		cmocka_unit_test(test_large),
 	};
 
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
