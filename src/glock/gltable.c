@@ -133,7 +133,9 @@ static struct glock *glock_new(struct glock_table *table,
 
 	if (!gl)
 		return NULL;
-	pthread_mutex_init(&gl->gl_lock, NULL);
+	/* Held for some tens of ns: to spin is cheaper than to sleep. */
+	gl->gl_lock =
+		(pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 	CDS_INIT_LIST_HEAD(&gl->gl_holders);
 	if (ops->instantiate)
 		gl->gl_flags |= GLF_INSTANTIATE_NEEDED;
