@@ -39,7 +39,8 @@ struct options {
 static int usage(void)
 {
 	fputs("usage: emptyfs DIR [-f] [-o direct,discard,store=FILE,"
-	      "timeout=MS|inf,locks,readers=N,stats]\n", stderr);
+	      "timeout=MS|inf,locks,readers=N,stats]\n",
+	      stderr);
 	return 2;
 }
 
@@ -96,9 +97,9 @@ static int options_parse(struct options *opt, int argc, char **argv)
 	if (!opt->timeout)
 		return 0;
 	opt->policy.entry_ms = opt->policy.attr_ms =
-		!strcmp(opt->timeout, "inf") ?
-			FUSE_FOREVER :
-			(uint32_t)strtoul(opt->timeout, NULL, 10);
+		!strcmp(opt->timeout, "inf")
+			? FUSE_FOREVER
+			: (uint32_t)strtoul(opt->timeout, NULL, 10);
 	return 0;
 }
 
@@ -109,8 +110,9 @@ static int store_open(struct emptyfs *efs, const char *path)
 	efs->store = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
 	if (efs->store < 0 || fstat(efs->store, &st))
 		return -errno;
-	efs->store_bytes = (uint64_t)(S_ISBLK(st.st_mode) ?
-				lseek(efs->store, 0, SEEK_END) : st.st_size);
+	efs->store_bytes =
+		(uint64_t)(S_ISBLK(st.st_mode) ? lseek(efs->store, 0, SEEK_END)
+					       : st.st_size);
 	return efs->store_bytes > 2 * FUSE_MAX_WRITE ? 0 : -ENOSPC;
 }
 
@@ -208,9 +210,9 @@ static int parent_wait(int pipe_end)
 
 int main(int argc, char **argv)
 {
-	struct options opt = { .data = DATA_MEMORY };
-	struct emptyfs efs = { .store = -1 };
-	int ends[2] = { -1, -1 };
+	struct options opt = {.data = DATA_MEMORY};
+	struct emptyfs efs = {.store = -1};
+	int ends[2] = {-1, -1};
 	int err;
 
 	if (options_parse(&opt, argc, argv))

@@ -115,13 +115,13 @@ static int do_setattr(struct call *call)
 	if (in->valid & FATTR_ATIME_NOW)
 		attr->atime = now;
 	else if (in->valid & FATTR_ATIME)
-		attr->atime = (struct fs_time){ (int64_t)in->atime,
-						in->atimensec };
+		attr->atime =
+			(struct fs_time){(int64_t)in->atime, in->atimensec};
 	if (in->valid & FATTR_MTIME_NOW)
 		attr->mtime = now;
 	else if (in->valid & FATTR_MTIME)
-		attr->mtime = (struct fs_time){ (int64_t)in->mtime,
-						in->mtimensec };
+		attr->mtime =
+			(struct fs_time){(int64_t)in->mtime, in->mtimensec};
 	attr->ctime = now;
 	return put_attr(call);
 }
@@ -187,8 +187,7 @@ static int do_readlink(struct call *call)
 
 static int do_link(struct call *call)
 {
-	struct node *node =
-		tree_node(call->tree, call->req->link.oldnodeid);
+	struct node *node = tree_node(call->tree, call->req->link.oldnodeid);
 	int err;
 
 	if (!node)
@@ -235,8 +234,7 @@ static int do_rename(struct call *call)
 		return -ENAMETOOLONG;
 	if (req->rename.flags & ~(uint32_t)RENAME_NOREPLACE)
 		return -EINVAL;
-	victim = tree_find(call->tree, newdir, req->name2.text,
-			   req->name2.len);
+	victim = tree_find(call->tree, newdir, req->name2.text, req->name2.len);
 	if (victim && req->rename.flags)
 		return -EEXIST;
 	if (victim && victim->node->list_live)
@@ -299,8 +297,9 @@ static uint64_t readable(const struct node *node, const struct fuse_read_in *in)
 static void memory_read(const struct node *node, char *to, uint64_t len,
 			uint64_t offset)
 {
-	uint64_t have = offset < node->bytes_size ?
-				UG_MIN(len, node->bytes_size - offset) : 0;
+	uint64_t have = offset < node->bytes_size
+				? UG_MIN(len, node->bytes_size - offset)
+				: 0;
 
 	if (have)
 		memcpy(to, node->bytes + offset, have);
@@ -335,7 +334,7 @@ static int do_write(struct call *call)
 		node_set_size(node, end);
 	else
 		node->attr.mtime = node->attr.ctime = tree_now();
-	call->reply->write = (struct fuse_write_out){ .size = in->size };
+	call->reply->write = (struct fuse_write_out){.size = in->size};
 	call->reply->body_len = sizeof(call->reply->write);
 	return 0;
 }
@@ -391,8 +390,8 @@ static int do_readdir(struct call *call)
 		.bytes = call->reply->data,
 		.size = UG_MIN(in->size, call->reply->data_max),
 	};
-	uint64_t place = in->offset < COOKIE_FIRST ?
-				 0 : in->offset - COOKIE_FIRST + 1;
+	uint64_t place =
+		in->offset < COOKIE_FIRST ? 0 : in->offset - COOKIE_FIRST + 1;
 
 	if (list_dots(call, &buf, in->offset)) {
 		for (; place < dir->list_used; place++) {
@@ -411,7 +410,7 @@ static int do_opendir(struct call *call)
 {
 	if (call->efs->policy.kernel_keeps_dirs)
 		return -ENOSYS;
-	call->reply->open = (struct fuse_open_out){ .fh = FUSE_FH_OPEN };
+	call->reply->open = (struct fuse_open_out){.fh = FUSE_FH_OPEN};
 	call->reply->body_len = sizeof(call->reply->open);
 	return 0;
 }
@@ -435,7 +434,7 @@ static int do_statfs(struct call *call)
 
 static int do_getlk(struct call *call)
 {
-	call->reply->lk = (struct fuse_lk_out){ .lk = call->req->lk.lk };
+	call->reply->lk = (struct fuse_lk_out){.lk = call->req->lk.lk};
 	call->reply->lk.lk.type = F_UNLCK;
 	call->reply->body_len = sizeof(call->reply->lk);
 	return 0;
@@ -449,36 +448,21 @@ static int do_nothing(struct call *call)
 typedef int (*call_fn)(struct call *call);
 
 static const call_fn calls[FUSE_OPCODES] = {
-	[FUSE_LOOKUP] = do_lookup,
-	[FUSE_FORGET] = do_forget,
-	[FUSE_GETATTR] = put_attr,
-	[FUSE_SETATTR] = do_setattr,
-	[FUSE_READLINK] = do_readlink,
-	[FUSE_SYMLINK] = do_symlink,
-	[FUSE_MKNOD] = do_mknod,
-	[FUSE_MKDIR] = do_mkdir,
-	[FUSE_UNLINK] = do_unlink,
-	[FUSE_RMDIR] = do_rmdir,
-	[FUSE_RENAME] = do_rename,
-	[FUSE_LINK] = do_link,
-	[FUSE_OPEN] = do_open,
-	[FUSE_READ] = do_read,
-	[FUSE_WRITE] = do_write,
-	[FUSE_STATFS] = do_statfs,
-	[FUSE_RELEASE] = do_release,
-	[FUSE_FSYNC] = do_nothing,
-	[FUSE_FLUSH] = do_nothing,
-	[FUSE_OPENDIR] = do_opendir,
-	[FUSE_READDIR] = do_readdir,
-	[FUSE_RELEASEDIR] = do_nothing,
-	[FUSE_FSYNCDIR] = do_nothing,
-	[FUSE_GETLK] = do_getlk,
-	[FUSE_SETLK] = do_nothing,
-	[FUSE_SETLKW] = do_nothing,
-	[FUSE_CREATE] = do_create,
-	[FUSE_BATCH_FORGET] = do_batch_forget,
-	[FUSE_READDIRPLUS] = do_readdir,
-	[FUSE_RENAME2] = do_rename,
+	[FUSE_LOOKUP] = do_lookup,	 [FUSE_FORGET] = do_forget,
+	[FUSE_GETATTR] = put_attr,	 [FUSE_SETATTR] = do_setattr,
+	[FUSE_READLINK] = do_readlink,	 [FUSE_SYMLINK] = do_symlink,
+	[FUSE_MKNOD] = do_mknod,	 [FUSE_MKDIR] = do_mkdir,
+	[FUSE_UNLINK] = do_unlink,	 [FUSE_RMDIR] = do_rmdir,
+	[FUSE_RENAME] = do_rename,	 [FUSE_LINK] = do_link,
+	[FUSE_OPEN] = do_open,		 [FUSE_READ] = do_read,
+	[FUSE_WRITE] = do_write,	 [FUSE_STATFS] = do_statfs,
+	[FUSE_RELEASE] = do_release,	 [FUSE_FSYNC] = do_nothing,
+	[FUSE_FLUSH] = do_nothing,	 [FUSE_OPENDIR] = do_opendir,
+	[FUSE_READDIR] = do_readdir,	 [FUSE_RELEASEDIR] = do_nothing,
+	[FUSE_FSYNCDIR] = do_nothing,	 [FUSE_GETLK] = do_getlk,
+	[FUSE_SETLK] = do_nothing,	 [FUSE_SETLKW] = do_nothing,
+	[FUSE_CREATE] = do_create,	 [FUSE_BATCH_FORGET] = do_batch_forget,
+	[FUSE_READDIRPLUS] = do_readdir, [FUSE_RENAME2] = do_rename,
 	[FUSE_SYNCFS] = do_nothing,
 };
 
@@ -491,8 +475,8 @@ static int store_transfer(const struct emptyfs *efs,
 			  const struct fuse_request *req,
 			  struct fuse_reply *reply)
 {
-	uint64_t offset = req->opcode == FUSE_WRITE ? req->write.offset :
-						      req->read.offset;
+	uint64_t offset = req->opcode == FUSE_WRITE ? req->write.offset
+						    : req->read.offset;
 	ssize_t n = 0;
 
 	offset %= efs->store_bytes - FUSE_MAX_WRITE;

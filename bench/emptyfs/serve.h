@@ -14,9 +14,9 @@
 
 /* What becomes of the bytes of files. */
 enum data_kind {
-	DATA_MEMORY, /* kept */
+	DATA_MEMORY,  /* kept */
 	DATA_DISCARD, /* sizes only; reads are zeros */
-	DATA_STORE, /* written to a file, O_DIRECT, at the same offsets */
+	DATA_STORE,   /* written to a file, O_DIRECT, at the same offsets */
 };
 
 struct emptyfs {

@@ -33,7 +33,7 @@ struct fs_time tree_now(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	return (struct fs_time){ now.tv_sec, (uint32_t)now.tv_nsec };
+	return (struct fs_time){now.tv_sec, (uint32_t)now.tv_nsec};
 }
 
 uint64_t tree_nodes(const struct tree *tree)
@@ -83,16 +83,17 @@ static struct node *node_alloc(struct tree *tree, uint32_t mode, uint32_t uid,
 	*node = (struct node){
 		.nodeid = node->nodeid,
 		.generation = node->generation + 1,
-		.attr = {
-			.ino = node->nodeid,
-			.mode = mode,
-			.uid = uid,
-			.gid = gid,
-			.blksize = 4096,
-			.atime = now,
-			.mtime = now,
-			.ctime = now,
-		},
+		.attr =
+			{
+				.ino = node->nodeid,
+				.mode = mode,
+				.uid = uid,
+				.gid = gid,
+				.blksize = 4096,
+				.atime = now,
+				.mtime = now,
+				.ctime = now,
+			},
 	};
 	tree->nr_used++;
 	return node;
@@ -145,8 +146,8 @@ void node_set_size(struct node *node, uint64_t size)
 	/* What is cut off must read as zeros when the file grows again. */
 	if (size < node->attr.size && size < node->bytes_size)
 		memset(node->bytes + size, 0,
-		       (node->attr.size < node->bytes_size ? node->attr.size :
-							     node->bytes_size) -
+		       (node->attr.size < node->bytes_size ? node->attr.size
+							   : node->bytes_size) -
 			       size);
 	node->attr.size = size;
 	node->attr.blocks_512 = (size + 4095) / 4096 * 8;

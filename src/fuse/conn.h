@@ -44,7 +44,7 @@ struct fuse_mount_params {
 	const char *source; /* as /proc/mounts will show it: the device, or the
 			     * image file */
 	const char *mountpoint; /* an existing directory */
-	const char *subtype; /* "ugfs" */
+	const char *subtype;	/* "ugfs" */
 	/*
 	 * source is a block special file: mount it as fuseblk, where umount
 	 * waits for us. The kernel claims the device, so that it must not be
@@ -52,7 +52,7 @@ struct fuse_mount_params {
 	 * refuses, it becomes a plain fuse mount, with a line in the log.
 	 */
 	bool blockdev;
-	uint32_t blksize; /* of the file system; for fuseblk */
+	uint32_t blksize;	/* of the file system; for fuseblk */
 	unsigned long ms_flags; /* MS_RDONLY, MS_NOSUID, MS_NODEV, ... */
 };
 
@@ -91,7 +91,7 @@ int fuse_conn_set_readahead(struct fuse_conn *conn, unsigned kib);
 
 /* What we would like of the kernel. */
 struct fuse_wants {
-	uint64_t flags; /* FUSE_* flags of INIT, used where offered */
+	uint64_t flags;	    /* FUSE_* flags of INIT, used where offered */
 	uint32_t max_write; /* at most FUSE_MAX_WRITE */
 	uint32_t max_readahead;
 };

@@ -92,8 +92,9 @@ static int init_write(int fd, uint64_t unique, int error,
 		struct fuse_out_header head;
 		struct fuse_init_out body;
 	} answer = {
-		.head = { .len = sizeof(answer.head), .error = error,
-			  .unique = unique },
+		.head = {.len = sizeof(answer.head),
+			 .error = error,
+			 .unique = unique},
 	};
 
 	if (!error) {
@@ -120,8 +121,9 @@ static int init_round(struct fuse_conn *conn, void *buf,
 	if (result == -EPROTO)
 		ug_error(conn->mountpoint ? conn->mountpoint : "fuse",
 			 "the kernel speaks FUSE %u.%u, at least %u.%u is "
-			 "needed", req.init.major, req.init.minor,
-			 FUSE_KERNEL_VERSION, FUSE_MINOR_MIN);
+			 "needed",
+			 req.init.major, req.init.minor, FUSE_KERNEL_VERSION,
+			 FUSE_MINOR_MIN);
 	err = init_write(fd, req.unique, result == -EPROTO ? -EPROTO : 0, &out);
 	return err ? err : result;
 }

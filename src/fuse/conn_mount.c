@@ -31,8 +31,8 @@
 #define MOUNTS "/proc/self/mounts"
 
 /* Fill why, and return err. */
-static int ug_printf(4, 5) refuse(char *why, size_t why_len, int err,
-				  const char *fmt, ...)
+static int ug_printf(4, 5)
+	refuse(char *why, size_t why_len, int err, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -54,7 +54,8 @@ static int mountpoint_resolve(const char *path, char **full, char *why,
 		if (err == -ENOTCONN)
 			return refuse(why, why_len, err,
 				      "%s is a mount whose process has died; "
-				      "umount it first", path);
+				      "umount it first",
+				      path);
 		return refuse(why, why_len, err, "%s: %s", path,
 			      strerror(-err));
 	}
@@ -89,7 +90,7 @@ static bool same_device(const char *a, const char *b)
 
 /* What the present mounts say about a new one. */
 struct mounts_seen {
-	bool here; /* our source is already mounted at our place */
+	bool here;     /* our source is already mounted at our place */
 	bool as_block; /* our device has a fuseblk mount somewhere */
 };
 
@@ -101,7 +102,7 @@ static void mounts_look(const char *full,
 	struct mntent entry;
 	char text[4 * PATH_MAX];
 
-	*seen = (struct mounts_seen){ false, false };
+	*seen = (struct mounts_seen){false, false};
 	if (!mounts)
 		return;
 	while (getmntent_r(mounts, &entry, text, sizeof(text))) {
@@ -147,8 +148,10 @@ static int mount_either(struct fuse_conn *conn, const char *full,
 		err = mount_as(conn, "fuseblk", full, params);
 		if (!err)
 			return 0;
-		ug_info(full, "not mounted as fuseblk: %s; umount will not "
-			"wait for the volume to be written", strerror(-err));
+		ug_info(full,
+			"not mounted as fuseblk: %s; umount will not "
+			"wait for the volume to be written",
+			strerror(-err));
 	}
 	return mount_as(conn, "fuse", full, params);
 }

@@ -30,9 +30,9 @@ struct counters {
 /* By the only thread that writes this counter. */
 static inline void counter_inc(counter *c)
 {
-	atomic_store_explicit(
-		c, atomic_load_explicit(c, memory_order_relaxed) + 1,
-		memory_order_relaxed);
+	atomic_store_explicit(c,
+			      atomic_load_explicit(c, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
 }
 
 /* By one of several. */

@@ -55,8 +55,7 @@ void fuse_encode_entry(struct fuse_entry_out *out, const struct fs_entry *entry,
 {
 	out->nodeid = entry->nodeid;
 	/* The root is never reused, and the kernel insists on this. */
-	out->generation =
-		entry->nodeid == FUSE_ROOT_ID ? 0 : entry->generation;
+	out->generation = entry->nodeid == FUSE_ROOT_ID ? 0 : entry->generation;
 	out->entry_valid = entry_valid.sec;
 	out->entry_valid_nsec = entry_valid.nsec;
 	out->attr_valid = attr_valid.sec;
@@ -75,16 +74,17 @@ void fuse_encode_no_entry(struct fuse_entry_out *out, struct fuse_timeout valid)
 void fuse_encode_statfs(struct fuse_statfs_out *out, const struct fs_statfs *st)
 {
 	*out = (struct fuse_statfs_out){
-		.st = {
-			.blocks = st->blocks,
-			.bfree = st->bfree,
-			.bavail = st->bavail,
-			.files = st->files,
-			.ffree = st->ffree,
-			.bsize = st->bsize,
-			.namelen = st->namelen,
-			.frsize = st->bsize,
-		},
+		.st =
+			{
+				.blocks = st->blocks,
+				.bfree = st->bfree,
+				.bavail = st->bavail,
+				.files = st->files,
+				.ffree = st->ffree,
+				.bsize = st->bsize,
+				.namelen = st->namelen,
+				.frsize = st->bsize,
+			},
 	};
 }
 
@@ -150,9 +150,8 @@ static void inval_fill(struct fuse_notify_inval *out, uint64_t nodeid,
 {
 	*out = (struct fuse_notify_inval){
 		/* unique 0 makes it a notification, error says which. */
-		.head = { .len = sizeof(*out),
-			  .error = FUSE_NOTIFY_INVAL_INODE },
-		.body = { .ino = nodeid, .off = offset, .len = len },
+		.head = {.len = sizeof(*out), .error = FUSE_NOTIFY_INVAL_INODE},
+		.body = {.ino = nodeid, .off = offset, .len = len},
 	};
 }
 

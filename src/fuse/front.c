@@ -2,8 +2,8 @@
 /*
  * front.c - the file system behind a session: which operation is whose.
  *
- * What we do not do is refused with ENOSYS where the kernel remembers that, asks
- * no more and gives programs the right answer (docs/spec/fuse.md 7.9):
+ * What we do not do is refused with ENOSYS where the kernel remembers that,
+ * asks no more and gives programs the right answer (docs/spec/fuse.md 7.9):
  *
  *	xattrs, fallocate, O_TMPFILE	EOPNOTSUPP
  *	lseek, copy_file_range		done by the kernel with what there is
@@ -134,12 +134,13 @@ static int front_handle(void *ctx, const struct fuse_request *req,
 		.req = req,
 		.reply = reply,
 		.place = place,
-		.fs_req = {
-			.uid = req->uid,
-			.gid = req->gid,
-			.pid = req->pid,
-			.nowait = place == FUSE_INLINE,
-		},
+		.fs_req =
+			{
+				.uid = req->uid,
+				.gid = req->gid,
+				.pid = req->pid,
+				.nowait = place == FUSE_INLINE,
+			},
 	};
 
 	if (!fn)

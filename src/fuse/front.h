@@ -32,7 +32,7 @@ struct fuse_front;
 struct fuse_front_params {
 	struct fs *fs; /* mounted; borrowed while requests are served */
 	struct fuse_conn *conn; /* for notifications; borrowed */
-	const char *who; /* for the log; borrowed */
+	const char *who;	/* for the log; borrowed */
 	struct fuse_policy_options policy;
 };
 
@@ -42,8 +42,7 @@ int fuse_front_create(const struct fuse_front_params *params,
 void fuse_front_destroy(struct fuse_front *front); /* NULL is accepted */
 
 /* What the session shall ask of the kernel. */
-void fuse_front_wants(const struct fuse_front *front,
-		      struct fuse_wants *wants);
+void fuse_front_wants(const struct fuse_front *front, struct fuse_wants *wants);
 
 /* Its ctx is a struct fuse_front. */
 extern const struct fuse_handler fuse_front_handler;

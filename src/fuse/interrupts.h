@@ -17,7 +17,7 @@
 
 struct interrupts {
 	uint64_t unique[INTERRUPTS_KEPT]; /* 0: none */
-	unsigned next; /* the oldest */
+	unsigned next;			  /* the oldest */
 };
 
 static inline void interrupts_keep(struct interrupts *ints, uint64_t unique)

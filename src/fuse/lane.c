@@ -214,7 +214,7 @@ bool lane_interrupt(struct lane *lane, uint64_t unique)
 	bool found = false;
 
 	pthread_mutex_lock(&lane->lock);
-	cds_list_for_each_entry(slot, &lane->queue, link) {
+	cds_list_for_each_entry (slot, &lane->queue, link) {
 		if (slot->req.unique == unique) {
 			slot->interrupted = true;
 			found = true;
@@ -232,7 +232,7 @@ unsigned lane_reap(struct lane *lane, uint64_t before_ns,
 	unsigned left = 0;
 
 	pthread_mutex_lock(&lane->lock);
-	cds_list_for_each_entry_safe(slot, next, &lane->queue, link) {
+	cds_list_for_each_entry_safe (slot, next, &lane->queue, link) {
 		if (!slot->interrupted || slot->reply.carry)
 			continue;
 		if (slot->read_ns >= before_ns) {

@@ -20,7 +20,7 @@
 struct lane;
 
 struct lane_params {
-	const char *name; /* of its threads; at most 15 bytes */
+	const char *name;     /* of its threads; at most 15 bytes */
 	unsigned threads_min; /* at least 1 */
 	unsigned threads_max;
 	void (*serve)(void *arg, struct fuse_slot *slot);

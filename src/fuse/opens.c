@@ -22,7 +22,7 @@
 
 struct open_file {
 	struct cds_list_head chain; /* of its bucket */
-	struct cds_list_head idle; /* opens->idle, latest first; no writers */
+	struct cds_list_head idle;  /* opens->idle, latest first; no writers */
 	uint64_t nodeid;
 	unsigned writers;
 	bool pages;
@@ -35,7 +35,7 @@ struct opens {
 	unsigned nr_idle;
 	unsigned idle_max;
 	unsigned uncounted; /* writers without an entry */
-	bool forgot; /* an unknown file may have pages */
+	bool forgot;	    /* an unknown file may have pages */
 };
 
 int opens_create(unsigned idle_max, struct opens **opensp)
@@ -60,8 +60,8 @@ void opens_destroy(struct opens *opens)
 	if (!opens)
 		return;
 	for (unsigned i = 0; i < BUCKETS; i++)
-		cds_list_for_each_entry_safe(file, next, &opens->buckets[i],
-					     chain)
+		cds_list_for_each_entry_safe (file, next, &opens->buckets[i],
+					      chain)
 			free(file);
 	pthread_mutex_destroy(&opens->lock);
 	free(opens);
@@ -79,7 +79,7 @@ static struct open_file *file_find(struct opens *opens, uint64_t nodeid)
 {
 	struct open_file *file;
 
-	cds_list_for_each_entry(file, bucket_of(opens, nodeid), chain)
+	cds_list_for_each_entry (file, bucket_of(opens, nodeid), chain)
 		if (file->nodeid == nodeid)
 			return file;
 	return NULL;
@@ -100,8 +100,8 @@ static void file_make_idle(struct opens *opens, struct open_file *file)
 	if (opens->nr_idle <= opens->idle_max)
 		return;
 	opens->forgot = true;
-	file_forget(opens, cds_list_entry(opens->idle.prev, struct open_file,
-					  idle));
+	file_forget(opens,
+		    cds_list_entry(opens->idle.prev, struct open_file, idle));
 }
 
 /* The file's entry, made if need be, and then idle. NULL: no memory. */

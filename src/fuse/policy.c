@@ -83,7 +83,7 @@ void fuse_policy_agreed(struct fuse_policy *policy, const char *who,
 	policy->direct_mmap = agreed->flags & FUSE_DIRECT_IO_ALLOW_MMAP;
 	if (policy->data == FUSE_DATA_DIRECT && !policy->direct_mmap)
 		ug_warn(who, "this kernel cannot map files MAP_SHARED in "
-			"direct mode (Linux 6.6 can)");
+			     "direct mode (Linux 6.6 can)");
 }
 
 /*

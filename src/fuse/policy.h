@@ -63,7 +63,7 @@ struct fuse_policy {
 	struct fuse_timeout attr_valid;
 	struct opens *opens; /* direct mode; else NULL */
 	/* Of INIT. */
-	bool direct_mmap; /* direct handles can be mapped shared */
+	bool direct_mmap;	/* direct handles can be mapped shared */
 	bool kernel_keeps_dirs; /* OPENDIR is refused */
 };
 

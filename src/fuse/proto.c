@@ -20,9 +20,9 @@ enum shape {
 	SHAPE_UNKNOWN, /* no such opcode */
 	SHAPE_NONE,
 	SHAPE_NAME,
-	SHAPE_NAMES, /* two */
+	SHAPE_NAMES,	 /* two */
 	SHAPE_NAME_TEXT, /* a name and a text that may have '/' */
-	SHAPE_DATA, /* write.size bytes */
+	SHAPE_DATA,	 /* write.size bytes */
 	SHAPE_FORGETS,
 	SHAPE_OPAQUE, /* arguments that nobody here looks at */
 };
@@ -30,64 +30,64 @@ enum shape {
 struct opcode_info {
 	const char *name;
 	uint8_t shape;
-	uint8_t args; /* size of the fixed arguments */
+	uint8_t args;	  /* size of the fixed arguments */
 	uint8_t args_min; /* what older kernels send of them; 0: all */
 };
 
 #define ARGS(type) .args = sizeof(struct type)
 
 static const struct opcode_info opcodes[FUSE_OPCODES] = {
-	[FUSE_LOOKUP] = { "LOOKUP", SHAPE_NAME },
-	[FUSE_FORGET] = { "FORGET", SHAPE_NONE, ARGS(fuse_forget_in) },
-	[FUSE_GETATTR] = { "GETATTR", SHAPE_NONE, ARGS(fuse_getattr_in) },
-	[FUSE_SETATTR] = { "SETATTR", SHAPE_NONE, ARGS(fuse_setattr_in) },
-	[FUSE_READLINK] = { "READLINK", SHAPE_NONE },
-	[FUSE_SYMLINK] = { "SYMLINK", SHAPE_NAME_TEXT },
-	[FUSE_MKNOD] = { "MKNOD", SHAPE_NAME, ARGS(fuse_mknod_in) },
-	[FUSE_MKDIR] = { "MKDIR", SHAPE_NAME, ARGS(fuse_mkdir_in) },
-	[FUSE_UNLINK] = { "UNLINK", SHAPE_NAME },
-	[FUSE_RMDIR] = { "RMDIR", SHAPE_NAME },
-	[FUSE_RENAME] = { "RENAME", SHAPE_NAMES, ARGS(fuse_rename_in) },
-	[FUSE_LINK] = { "LINK", SHAPE_NAME, ARGS(fuse_link_in) },
-	[FUSE_OPEN] = { "OPEN", SHAPE_NONE, ARGS(fuse_open_in) },
-	[FUSE_READ] = { "READ", SHAPE_NONE, ARGS(fuse_read_in) },
-	[FUSE_WRITE] = { "WRITE", SHAPE_DATA, ARGS(fuse_write_in) },
-	[FUSE_STATFS] = { "STATFS", SHAPE_NONE },
-	[FUSE_RELEASE] = { "RELEASE", SHAPE_NONE, ARGS(fuse_release_in) },
-	[FUSE_FSYNC] = { "FSYNC", SHAPE_NONE, ARGS(fuse_fsync_in) },
-	[FUSE_SETXATTR] = { "SETXATTR", SHAPE_OPAQUE },
-	[FUSE_GETXATTR] = { "GETXATTR", SHAPE_OPAQUE },
-	[FUSE_LISTXATTR] = { "LISTXATTR", SHAPE_OPAQUE },
-	[FUSE_REMOVEXATTR] = { "REMOVEXATTR", SHAPE_OPAQUE },
-	[FUSE_FLUSH] = { "FLUSH", SHAPE_NONE, ARGS(fuse_flush_in) },
+	[FUSE_LOOKUP] = {"LOOKUP", SHAPE_NAME},
+	[FUSE_FORGET] = {"FORGET", SHAPE_NONE, ARGS(fuse_forget_in)},
+	[FUSE_GETATTR] = {"GETATTR", SHAPE_NONE, ARGS(fuse_getattr_in)},
+	[FUSE_SETATTR] = {"SETATTR", SHAPE_NONE, ARGS(fuse_setattr_in)},
+	[FUSE_READLINK] = {"READLINK", SHAPE_NONE},
+	[FUSE_SYMLINK] = {"SYMLINK", SHAPE_NAME_TEXT},
+	[FUSE_MKNOD] = {"MKNOD", SHAPE_NAME, ARGS(fuse_mknod_in)},
+	[FUSE_MKDIR] = {"MKDIR", SHAPE_NAME, ARGS(fuse_mkdir_in)},
+	[FUSE_UNLINK] = {"UNLINK", SHAPE_NAME},
+	[FUSE_RMDIR] = {"RMDIR", SHAPE_NAME},
+	[FUSE_RENAME] = {"RENAME", SHAPE_NAMES, ARGS(fuse_rename_in)},
+	[FUSE_LINK] = {"LINK", SHAPE_NAME, ARGS(fuse_link_in)},
+	[FUSE_OPEN] = {"OPEN", SHAPE_NONE, ARGS(fuse_open_in)},
+	[FUSE_READ] = {"READ", SHAPE_NONE, ARGS(fuse_read_in)},
+	[FUSE_WRITE] = {"WRITE", SHAPE_DATA, ARGS(fuse_write_in)},
+	[FUSE_STATFS] = {"STATFS", SHAPE_NONE},
+	[FUSE_RELEASE] = {"RELEASE", SHAPE_NONE, ARGS(fuse_release_in)},
+	[FUSE_FSYNC] = {"FSYNC", SHAPE_NONE, ARGS(fuse_fsync_in)},
+	[FUSE_SETXATTR] = {"SETXATTR", SHAPE_OPAQUE},
+	[FUSE_GETXATTR] = {"GETXATTR", SHAPE_OPAQUE},
+	[FUSE_LISTXATTR] = {"LISTXATTR", SHAPE_OPAQUE},
+	[FUSE_REMOVEXATTR] = {"REMOVEXATTR", SHAPE_OPAQUE},
+	[FUSE_FLUSH] = {"FLUSH", SHAPE_NONE, ARGS(fuse_flush_in)},
 	/* Before 7.36 it ended at flags; later fields are then 0. */
-	[FUSE_INIT] = { "INIT", SHAPE_NONE, ARGS(fuse_init_in), 16 },
-	[FUSE_OPENDIR] = { "OPENDIR", SHAPE_NONE, ARGS(fuse_open_in) },
-	[FUSE_READDIR] = { "READDIR", SHAPE_NONE, ARGS(fuse_read_in) },
-	[FUSE_RELEASEDIR] = { "RELEASEDIR", SHAPE_NONE, ARGS(fuse_release_in) },
-	[FUSE_FSYNCDIR] = { "FSYNCDIR", SHAPE_NONE, ARGS(fuse_fsync_in) },
-	[FUSE_GETLK] = { "GETLK", SHAPE_NONE, ARGS(fuse_lk_in) },
-	[FUSE_SETLK] = { "SETLK", SHAPE_NONE, ARGS(fuse_lk_in) },
-	[FUSE_SETLKW] = { "SETLKW", SHAPE_NONE, ARGS(fuse_lk_in) },
-	[FUSE_ACCESS] = { "ACCESS", SHAPE_NONE, ARGS(fuse_access_in) },
-	[FUSE_CREATE] = { "CREATE", SHAPE_NAME, ARGS(fuse_create_in) },
-	[FUSE_INTERRUPT] = { "INTERRUPT", SHAPE_NONE, ARGS(fuse_interrupt_in) },
-	[FUSE_BMAP] = { "BMAP", SHAPE_OPAQUE },
-	[FUSE_DESTROY] = { "DESTROY", SHAPE_NONE },
-	[FUSE_IOCTL] = { "IOCTL", SHAPE_OPAQUE },
-	[FUSE_POLL] = { "POLL", SHAPE_OPAQUE },
-	[FUSE_NOTIFY_REPLY] = { "NOTIFY_REPLY", SHAPE_OPAQUE },
-	[FUSE_BATCH_FORGET] = { "BATCH_FORGET", SHAPE_FORGETS,
-				ARGS(fuse_batch_forget_in) },
-	[FUSE_FALLOCATE] = { "FALLOCATE", SHAPE_OPAQUE },
-	[FUSE_READDIRPLUS] = { "READDIRPLUS", SHAPE_NONE, ARGS(fuse_read_in) },
-	[FUSE_RENAME2] = { "RENAME2", SHAPE_NAMES, ARGS(fuse_rename2_in) },
-	[FUSE_LSEEK] = { "LSEEK", SHAPE_OPAQUE },
-	[FUSE_COPY_FILE_RANGE] = { "COPY_FILE_RANGE", SHAPE_OPAQUE },
-	[FUSE_SETUPMAPPING] = { "SETUPMAPPING", SHAPE_OPAQUE },
-	[FUSE_REMOVEMAPPING] = { "REMOVEMAPPING", SHAPE_OPAQUE },
-	[FUSE_SYNCFS] = { "SYNCFS", SHAPE_OPAQUE },
-	[FUSE_TMPFILE] = { "TMPFILE", SHAPE_OPAQUE },
+	[FUSE_INIT] = {"INIT", SHAPE_NONE, ARGS(fuse_init_in), 16},
+	[FUSE_OPENDIR] = {"OPENDIR", SHAPE_NONE, ARGS(fuse_open_in)},
+	[FUSE_READDIR] = {"READDIR", SHAPE_NONE, ARGS(fuse_read_in)},
+	[FUSE_RELEASEDIR] = {"RELEASEDIR", SHAPE_NONE, ARGS(fuse_release_in)},
+	[FUSE_FSYNCDIR] = {"FSYNCDIR", SHAPE_NONE, ARGS(fuse_fsync_in)},
+	[FUSE_GETLK] = {"GETLK", SHAPE_NONE, ARGS(fuse_lk_in)},
+	[FUSE_SETLK] = {"SETLK", SHAPE_NONE, ARGS(fuse_lk_in)},
+	[FUSE_SETLKW] = {"SETLKW", SHAPE_NONE, ARGS(fuse_lk_in)},
+	[FUSE_ACCESS] = {"ACCESS", SHAPE_NONE, ARGS(fuse_access_in)},
+	[FUSE_CREATE] = {"CREATE", SHAPE_NAME, ARGS(fuse_create_in)},
+	[FUSE_INTERRUPT] = {"INTERRUPT", SHAPE_NONE, ARGS(fuse_interrupt_in)},
+	[FUSE_BMAP] = {"BMAP", SHAPE_OPAQUE},
+	[FUSE_DESTROY] = {"DESTROY", SHAPE_NONE},
+	[FUSE_IOCTL] = {"IOCTL", SHAPE_OPAQUE},
+	[FUSE_POLL] = {"POLL", SHAPE_OPAQUE},
+	[FUSE_NOTIFY_REPLY] = {"NOTIFY_REPLY", SHAPE_OPAQUE},
+	[FUSE_BATCH_FORGET] = {"BATCH_FORGET", SHAPE_FORGETS,
+			       ARGS(fuse_batch_forget_in)},
+	[FUSE_FALLOCATE] = {"FALLOCATE", SHAPE_OPAQUE},
+	[FUSE_READDIRPLUS] = {"READDIRPLUS", SHAPE_NONE, ARGS(fuse_read_in)},
+	[FUSE_RENAME2] = {"RENAME2", SHAPE_NAMES, ARGS(fuse_rename2_in)},
+	[FUSE_LSEEK] = {"LSEEK", SHAPE_OPAQUE},
+	[FUSE_COPY_FILE_RANGE] = {"COPY_FILE_RANGE", SHAPE_OPAQUE},
+	[FUSE_SETUPMAPPING] = {"SETUPMAPPING", SHAPE_OPAQUE},
+	[FUSE_REMOVEMAPPING] = {"REMOVEMAPPING", SHAPE_OPAQUE},
+	[FUSE_SYNCFS] = {"SYNCFS", SHAPE_OPAQUE},
+	[FUSE_TMPFILE] = {"TMPFILE", SHAPE_OPAQUE},
 };
 
 static_assert(sizeof(((struct fuse_request *)0)->bytes) ==
@@ -151,8 +151,8 @@ static int rest_take_data(struct rest *rest, size_t len,
 
 static int rest_take_forgets(struct rest *rest, struct fuse_request *req)
 {
-	uint64_t len = (uint64_t)req->forgets.count *
-		       sizeof(struct fuse_forget_one);
+	uint64_t len =
+		(uint64_t)req->forgets.count * sizeof(struct fuse_forget_one);
 
 	if (rest->len < len)
 		return -EBADMSG;
@@ -201,7 +201,7 @@ static void request_set_header(struct fuse_request *req,
 	req->uid = head->uid;
 	req->gid = head->gid;
 	req->pid = head->pid;
-	req->name = req->name2 = (struct fuse_name){ NULL, 0 };
+	req->name = req->name2 = (struct fuse_name){NULL, 0};
 	req->data = NULL;
 	req->data_len = 0;
 }

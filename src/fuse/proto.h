@@ -41,12 +41,12 @@ struct fuse_request {
 		struct fuse_mkdir_in mkdir;
 		struct fuse_rename2_in rename; /* RENAME: flags 0 */
 		struct fuse_link_in link;
-		struct fuse_open_in open; /* OPENDIR too */
+		struct fuse_open_in open;     /* OPENDIR too */
 		struct fuse_create_in create; /* TMPFILE too */
-		struct fuse_read_in read; /* READDIR, READDIRPLUS too */
+		struct fuse_read_in read;     /* READDIR, READDIRPLUS too */
 		struct fuse_write_in write;
 		struct fuse_release_in release; /* RELEASEDIR too */
-		struct fuse_fsync_in fsync; /* FSYNCDIR too */
+		struct fuse_fsync_in fsync;	/* FSYNCDIR too */
 		struct fuse_flush_in flush;
 		struct fuse_access_in access;
 		struct fuse_interrupt_in interrupt;

@@ -9,7 +9,7 @@
  * not even looked at yet. Nothing here waits longer than a disk takes, and
  * programs do not expect EINTR from stat() or unlink() because a timer went
  * off; so an interrupted request is answered EINTR only when it has not
- * begun after INTERRUPT_PATIENCE_SEC in the queue (session.c reaps it). That
+ * begun after interrupt_patience_ms in the queue (session.c reaps it). That
  * frees the tasks that were killed because the disk does not answer.
  */
 #include <errno.h>
@@ -262,8 +262,8 @@ void *reader_main(void *arg)
 
 	while (!err && !atomic_load_explicit(&session->readers_stop,
 					     memory_order_relaxed)) {
-		ssize_t n = read(reader->fd, slot_in(reader->slot),
-				 SLOT_IN_MAX);
+		ssize_t n =
+			read(reader->fd, slot_in(reader->slot), SLOT_IN_MAX);
 
 		if (ug_likely(n >= 0))
 			reader_serve(reader, (size_t)n);

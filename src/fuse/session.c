@@ -23,16 +23,12 @@
 #include "fuse/session_impl.h"
 #include "fuse/thread.h"
 
-/*
- * Longer than a disk under load lets a request wait in the queue, so that
- * no timer's signal makes a system call fail; short enough for somebody who
- * waits for killed processes to go away.
- */
-#define INTERRUPT_PATIENCE_SEC 10u
-
 #define URGENT_THREADS 2u
 #define NOTIFIER_THREADS_MIN 1u
 #define NOTIFIER_THREADS_MAX 8u
+
+/* Between two looks at interrupted requests. */
+#define REAP_INTERVAL_MS 1000u
 
 /* Between two tries to get readers out of read(). */
 #define KICK_INTERVAL_MS 5
@@ -47,9 +43,11 @@ static int params_fill(struct fuse_session_params *params)
 		params->workers_max = FUSE_WORKERS_DEFAULT;
 	if (!params->requests_max)
 		params->requests_max = FUSE_REQUESTS_DEFAULT;
+	if (!params->interrupt_patience_ms)
+		params->interrupt_patience_ms =
+			FUSE_INTERRUPT_PATIENCE_MS_DEFAULT;
 	params->workers_max = UG_MAX(params->workers_max, FUSE_WORKERS_MIN);
-	params->requests_max =
-		UG_MAX(params->requests_max, FUSE_REQUESTS_MIN);
+	params->requests_max = UG_MAX(params->requests_max, FUSE_REQUESTS_MIN);
 	/* A reader keeps one slot, and needs another to hand one over. */
 	if (params->readers > FUSE_READERS_MAX ||
 	    params->requests_max < 2 * params->readers)
@@ -149,12 +147,12 @@ static int lanes_begin(struct fuse_session *session)
 		unsigned min, max;
 		enum fuse_place place;
 	} kinds[LANES] = {
-		[LANE_WORK] = { "ugfs-work", FUSE_WORKERS_MIN,
-				session->params.workers_max, FUSE_WORKER },
-		[LANE_URGENT] = { "ugfs-urgent", URGENT_THREADS, URGENT_THREADS,
-				  FUSE_WORKER },
-		[LANE_NOTIFIER] = { "ugfs-inval", NOTIFIER_THREADS_MIN,
-				    NOTIFIER_THREADS_MAX, FUSE_NOTIFIER },
+		[LANE_WORK] = {"ugfs-work", FUSE_WORKERS_MIN,
+			       session->params.workers_max, FUSE_WORKER},
+		[LANE_URGENT] = {"ugfs-urgent", URGENT_THREADS, URGENT_THREADS,
+				 FUSE_WORKER},
+		[LANE_NOTIFIER] = {"ugfs-inval", NOTIFIER_THREADS_MIN,
+				   NOTIFIER_THREADS_MAX, FUSE_NOTIFIER},
 	};
 	int err = 0;
 
@@ -208,7 +206,7 @@ static void reader_signal(int signo)
 /* Returns how many were begun: they must be joined. */
 static unsigned readers_begin(struct fuse_session *session, int *err)
 {
-	struct sigaction action = { .sa_handler = reader_signal };
+	struct sigaction action = {.sa_handler = reader_signal};
 	unsigned begun = 0;
 
 	*err = sigaction(READER_SIGNAL, &action, NULL) ? -errno : 0;
@@ -244,7 +242,8 @@ void fuse_session_stop(struct fuse_session *session)
  */
 static void interrupted_reap(struct fuse_session *session)
 {
-	uint64_t patience_ns = INTERRUPT_PATIENCE_SEC * 1000000000ull;
+	uint64_t patience_ns =
+		session->params.interrupt_patience_ms * UINT64_C(1000000);
 	uint64_t now_ns = fuse_now_ns();
 	struct fuse_slot *slot, *next;
 	CDS_LIST_HEAD(list);
@@ -256,10 +255,10 @@ static void interrupted_reap(struct fuse_session *session)
 		left += lane_reap(session->lanes[i].lane, now_ns - patience_ns,
 				  &list);
 	session->interrupts_queued = left > 0;
-	cds_list_for_each_entry_safe(slot, next, &list, link) {
+	cds_list_for_each_entry_safe (slot, next, &list, link) {
 		cds_list_del(&slot->link);
-		session_answer(session, slot, -EINTR);
 		counter_inc_shared(&session->count.interrupted);
+		session_answer(session, slot, -EINTR);
 		slot_put(session->pool, slot);
 	}
 }
@@ -284,7 +283,8 @@ static void session_wait(struct fuse_session *session)
 			pthread_cond_wait(&session->changed, &session->lock);
 			continue;
 		}
-		wait_ms(session, 1000);
+		wait_ms(session, UG_MIN(REAP_INTERVAL_MS,
+					session->params.interrupt_patience_ms));
 		interrupted_reap(session);
 	}
 	pthread_mutex_unlock(&session->lock);

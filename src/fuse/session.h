@@ -77,8 +77,9 @@ struct fuse_session_params {
 	void *ready_arg;
 	/* 0: the default. */
 	unsigned readers;
-	unsigned workers_max; /* of the work lane */
+	unsigned workers_max;  /* of the work lane */
 	unsigned requests_max; /* in progress at once: memory, see slot.h */
+	unsigned interrupt_patience_ms;
 };
 
 #define FUSE_READERS_DEFAULT 2u
@@ -88,6 +89,13 @@ struct fuse_session_params {
 /* Of 1 MiB address space each; memory as far as they are used. */
 #define FUSE_REQUESTS_DEFAULT 1024u
 #define FUSE_REQUESTS_MIN 16u
+/*
+ * An interrupted request that has not begun after that time is answered
+ * EINTR. Longer than a disk under load lets a request wait, so that no timer's
+ * signal makes a system call fail; short enough for somebody who waits for
+ * killed processes to go away.
+ */
+#define FUSE_INTERRUPT_PATIENCE_MS_DEFAULT 10000u
 
 /* 0, -ENOMEM, -EAGAIN (no threads), -EINVAL. */
 int fuse_session_create(const struct fuse_session_params *params,
@@ -132,7 +140,7 @@ void fuse_session_invalidate(struct fuse_session *session, uint64_t nodeid,
 #define FUSE_HISTOGRAM 40u
 
 struct fuse_session_stats {
-	uint64_t requests; /* read from the device */
+	uint64_t requests;    /* read from the device */
 	uint64_t inline_done; /* answered by the reader */
 	uint64_t handed_over; /* to any lane */
 	uint64_t interrupts;
@@ -146,7 +154,7 @@ struct fuse_session_stats {
 	unsigned readers;
 	unsigned workers, workers_peak;
 	unsigned queued, queued_peak; /* work lane */
-	unsigned slots; /* requests that have memory */
+	unsigned slots;		      /* requests that have memory */
 };
 
 void fuse_session_get_stats(struct fuse_session *session,

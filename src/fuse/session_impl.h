@@ -18,8 +18,8 @@
 #include "fuse/session.h"
 
 enum lane_kind {
-	LANE_WORK, /* what waits for the disk */
-	LANE_URGENT, /* what others wait for: never behind the former */
+	LANE_WORK,     /* what waits for the disk */
+	LANE_URGENT,   /* what others wait for: never behind the former */
 	LANE_NOTIFIER, /* what waits for the kernel */
 	LANES,
 };
@@ -27,9 +27,9 @@ enum lane_kind {
 struct reader {
 	struct fuse_session *session;
 	pthread_t thread;
-	int fd; /* of the connection */
+	int fd;			/* of the connection */
 	struct fuse_slot *slot; /* read into; replaced when handed over */
-	unsigned serial; /* which request is timed */
+	unsigned serial;	/* which request is timed */
 	struct counters count;
 };
 

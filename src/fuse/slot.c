@@ -57,7 +57,7 @@ void slot_pool_destroy(struct slot_pool *pool)
 
 	if (!pool)
 		return;
-	cds_list_for_each_entry_safe(slot, next, &pool->free, link)
+	cds_list_for_each_entry_safe (slot, next, &pool->free, link)
 		munmap(slot, SLOT_BYTES);
 	pthread_cond_destroy(&pool->put);
 	pthread_mutex_destroy(&pool->lock);

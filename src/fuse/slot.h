@@ -50,7 +50,7 @@ struct fuse_reply {
 	 */
 	uint64_t carry;
 	size_t body_len; /* bytes of the union's member; 0: none */
-	char *data; /* page aligned */
+	char *data;	 /* page aligned */
 	size_t data_max;
 	size_t data_len; /* bytes of data; 0: none */
 };
@@ -59,7 +59,7 @@ struct fuse_slot {
 	struct cds_list_head link; /* pool's free list, or a lane's queue */
 	struct fuse_request req;
 	struct fuse_reply reply;
-	int fd; /* it was read from, and is answered to */
+	int fd;		  /* it was read from, and is answered to */
 	bool interrupted; /* INTERRUPT has come for it */
 	uint64_t read_ns; /* CLOCK_MONOTONIC when it was handed over */
 };

@@ -182,7 +182,10 @@ static bool emit_entry(fs_emit_fn emit, fs_emit_plus_fn plus, void *arg,
 		       uint64_t cookie)
 {
 	struct fs_dirent de = {
-		.ino = 100, .next = cookie + 1, .name = "entry", .len = 5,
+		.ino = 100,
+		.next = cookie + 1,
+		.name = "entry",
+		.len = 5,
 		.type = DT_REG,
 	};
 
@@ -266,5 +269,5 @@ int fs_sync(struct fs *fs)
 void fs_statfs(struct fs *fs, struct fs_statfs *out)
 {
 	note("statfs", NULL, NULL);
-	*out = (struct fs_statfs){ .blocks = 9, .bsize = 4096 };
+	*out = (struct fs_statfs){.blocks = 9, .bsize = 4096};
 }

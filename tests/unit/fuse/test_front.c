@@ -36,13 +36,13 @@ struct rig {
 
 static void rig_begin(struct rig *rig, enum fuse_data_mode mode, uint64_t flags)
 {
-	struct fuse_front_params params = { .conn = &rig->conn, .who = "test" };
-	struct fuse_agreed agreed = { .flags = flags };
+	struct fuse_front_params params = {.conn = &rig->conn, .who = "test"};
+	struct fuse_agreed agreed = {.flags = flags};
 	int fds[2];
 
 	fake_reset();
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0,
-				    fds), 0);
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds), 0);
 	rig->conn.fds[0] = fds[0];
 	rig->kernel = fds[1];
 	fuse_policy_defaults(&params.policy, mode);
@@ -93,8 +93,8 @@ static int call_place(struct rig *rig, enum fuse_place place)
 
 static int call(struct rig *rig)
 {
-	assert_int_equal(fuse_request_decode(rig->rb.bytes, rig->rb.len,
-					     &rig->req), 0);
+	assert_int_equal(
+		fuse_request_decode(rig->rb.bytes, rig->rb.len, &rig->req), 0);
 	return call_place(rig, FUSE_INLINE);
 }
 
@@ -191,9 +191,10 @@ static void test_unknown_node(void **state)
 static void test_make(void **state)
 {
 	struct fuse_mknod_in mknod_in = {
-		.mode = S_IFCHR | 0600, .rdev = 0x12345678,
+		.mode = S_IFCHR | 0600,
+		.rdev = 0x12345678,
 	};
-	struct fuse_mkdir_in mkdir_in = { .mode = 01750 };
+	struct fuse_mkdir_in mkdir_in = {.mode = 01750};
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_MKNOD, 2, &mknod_in, sizeof(mknod_in));
@@ -220,8 +221,8 @@ static void test_make(void **state)
 
 static void test_rename(void **state)
 {
-	struct fuse_rename_in in = { .newdir = 3 };
-	struct fuse_rename2_in in2 = { .newdir = 3, .flags = 1 };
+	struct fuse_rename_in in = {.newdir = 3};
+	struct fuse_rename2_in in2 = {.newdir = 3, .flags = 1};
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_RENAME, 2, &in, sizeof(in));
@@ -249,7 +250,7 @@ static void test_rename(void **state)
 
 static void test_link_and_removal(void **state)
 {
-	struct fuse_link_in in = { .oldnodeid = 4 };
+	struct fuse_link_in in = {.oldnodeid = 4};
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_LINK, 2, &in, sizeof(in));
@@ -270,9 +271,9 @@ static void test_link_and_removal(void **state)
 
 static void test_forget(void **state)
 {
-	struct fuse_forget_in in = { .nlookup = 3 };
-	struct fuse_batch_forget_in batch = { .count = 2 };
-	struct fuse_forget_one ones[2] = { { 4, 5 }, { 6, 7 } };
+	struct fuse_forget_in in = {.nlookup = 3};
+	struct fuse_batch_forget_in batch = {.count = 2};
+	struct fuse_forget_one ones[2] = {{4, 5}, {6, 7}};
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_FORGET, 2, &in, sizeof(in));
@@ -293,18 +294,22 @@ static void test_setattr(void **state)
 		.valid = FATTR_MODE | FATTR_SIZE | FATTR_ATIME | FATTR_FH |
 			 FATTR_MTIME | FATTR_MTIME_NOW | FATTR_LOCKOWNER |
 			 FATTR_KILL_SUIDGID,
-		.mode = S_IFREG | 0600, .size = 99, .atime = (uint64_t)-5,
-		.atimensec = 6, .uid = 1, .gid = 2,
+		.mode = S_IFREG | 0600,
+		.size = 99,
+		.atime = (uint64_t)-5,
+		.atimensec = 6,
+		.uid = 1,
+		.gid = 2,
 	};
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_SETATTR, 3, &in, sizeof(in));
 	assert_int_equal(call(rig), 0);
 	assert_called("setattr", 3);
-	assert_int_equal(fake.set.valid,
-			 FS_SET_MODE | FS_SET_SIZE | FS_SET_ATIME |
-				 FS_SET_MTIME | FS_SET_MTIME_NOW |
-				 FS_SET_KILL_SUIDGID);
+	assert_int_equal(fake.set.valid, FS_SET_MODE | FS_SET_SIZE |
+						 FS_SET_ATIME | FS_SET_MTIME |
+						 FS_SET_MTIME_NOW |
+						 FS_SET_KILL_SUIDGID);
 	assert_int_equal(fake.set.size, 99);
 	assert_int_equal(fake.set.atime.sec, -5);
 	assert_int_equal(fake.set.atime.nsec, 6);
@@ -314,7 +319,7 @@ static void test_setattr(void **state)
 
 static void test_getattr_readlink_statfs(void **state)
 {
-	struct fuse_getattr_in in = { 0 };
+	struct fuse_getattr_in in = {0};
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_GETATTR, 3, &in, sizeof(in));
@@ -335,7 +340,7 @@ static void test_getattr_readlink_statfs(void **state)
 static int call_open(struct rig *rig, uint64_t nodeid, uint32_t flags,
 		     uint32_t open_flags)
 {
-	struct fuse_open_in in = { .flags = flags, .open_flags = open_flags };
+	struct fuse_open_in in = {.flags = flags, .open_flags = open_flags};
 
 	begin(rig, FUSE_OPEN, nodeid, &in, sizeof(in));
 	return call(rig);
@@ -343,7 +348,7 @@ static int call_open(struct rig *rig, uint64_t nodeid, uint32_t flags,
 
 static void call_release(struct rig *rig, uint64_t nodeid, uint64_t fh)
 {
-	struct fuse_release_in in = { .fh = fh };
+	struct fuse_release_in in = {.fh = fh};
 
 	begin(rig, FUSE_RELEASE, nodeid, &in, sizeof(in));
 	assert_int_equal(call(rig), 0);
@@ -370,8 +375,9 @@ static void test_open_kills_bits(void **state)
 	struct fuse_notify_inval note;
 	struct rig *rig = *state;
 
-	assert_int_equal(call_open(rig, 3, O_WRONLY | O_TRUNC,
-				   FUSE_OPEN_KILL_SUIDGID), 0);
+	assert_int_equal(
+		call_open(rig, 3, O_WRONLY | O_TRUNC, FUSE_OPEN_KILL_SUIDGID),
+		0);
 	assert_called("setattr", 3);
 	assert_int_equal(fake.flags, O_WRONLY);
 	assert_int_equal(fake.set.valid, FS_SET_SIZE | FS_SET_KILL_SUIDGID);
@@ -385,7 +391,8 @@ static void test_open_kills_bits(void **state)
 static void test_create(void **state)
 {
 	struct fuse_create_in in = {
-		.flags = O_RDWR | O_CREAT | O_EXCL, .mode = S_IFREG | 0640,
+		.flags = O_RDWR | O_CREAT | O_EXCL,
+		.mode = S_IFREG | 0640,
 	};
 	struct rig *rig = *state;
 
@@ -408,10 +415,12 @@ static void test_create(void **state)
 static void test_read_write(void **state)
 {
 	struct fuse_read_in read_in = {
-		.fh = 3, .offset = 8192, .size = 4096,
+		.fh = 3,
+		.offset = 8192,
+		.size = 4096,
 		.read_flags = FUSE_READ_LOCKOWNER,
 	};
-	struct fuse_write_in write_in = { .fh = 3, .offset = 100, .size = 4 };
+	struct fuse_write_in write_in = {.fh = 3, .offset = 100, .size = 4};
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_READ, 3, &read_in, sizeof(read_in));
@@ -444,7 +453,9 @@ static void test_read_write(void **state)
 static void test_write_kills_bits(void **state)
 {
 	struct fuse_write_in in = {
-		.fh = 3, .size = 4, .write_flags = FUSE_WRITE_KILL_SUIDGID,
+		.fh = 3,
+		.size = 4,
+		.write_flags = FUSE_WRITE_KILL_SUIDGID,
 	};
 	struct fuse_notify_inval note;
 	struct rig *rig = *state;
@@ -463,8 +474,8 @@ static void test_write_kills_bits(void **state)
 
 static void test_fsync_flush(void **state)
 {
-	struct fuse_fsync_in in = { .fsync_flags = FUSE_FSYNC_FDATASYNC };
-	struct fuse_flush_in flush = { 0 };
+	struct fuse_fsync_in in = {.fsync_flags = FUSE_FSYNC_FDATASYNC};
+	struct fuse_flush_in flush = {0};
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_FSYNC, 3, &in, sizeof(in));
@@ -521,10 +532,11 @@ static void test_first_writer_drops_pages(void **state)
 
 static void test_write_drops_pages(void **state)
 {
-	struct fuse_read_in fill = { .size = 4096 };
+	struct fuse_read_in fill = {.size = 4096};
 	struct fuse_write_in in = {
 		.fh = FUSE_FH_OPEN | FUSE_FH_WRITE | FUSE_FH_DIRECT,
-		.offset = 100, .size = 4,
+		.offset = 100,
+		.size = 4,
 	};
 	struct fuse_notify_inval note;
 	struct rig *rig = *state;
@@ -560,7 +572,7 @@ static void test_write_drops_pages(void **state)
 
 static void test_opendir(void **state)
 {
-	struct fuse_open_in in = { 0 };
+	struct fuse_open_in in = {0};
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_OPENDIR, 2, &in, sizeof(in));
@@ -569,7 +581,7 @@ static void test_opendir(void **state)
 
 static void test_opendir_direct(void **state)
 {
-	struct fuse_open_in in = { 0 };
+	struct fuse_open_in in = {0};
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_OPENDIR, 2, &in, sizeof(in));
@@ -579,7 +591,7 @@ static void test_opendir_direct(void **state)
 
 static void test_readdir(void **state)
 {
-	struct fuse_read_in in = { .offset = 33, .size = 100 };
+	struct fuse_read_in in = {.offset = 33, .size = 100};
 	struct rig *rig = *state;
 
 	fake.emit = 10;
@@ -608,9 +620,10 @@ static void test_readdir(void **state)
 static void test_refusals(void **state)
 {
 	const uint32_t remembered[] = {
-		FUSE_GETXATTR, FUSE_SETXATTR, FUSE_LISTXATTR, FUSE_REMOVEXATTR,
-		FUSE_FALLOCATE, FUSE_LSEEK, FUSE_COPY_FILE_RANGE, FUSE_POLL,
-		FUSE_BMAP, FUSE_TMPFILE, FUSE_ACCESS,
+		FUSE_GETXATTR,	      FUSE_SETXATTR,  FUSE_LISTXATTR,
+		FUSE_REMOVEXATTR,     FUSE_FALLOCATE, FUSE_LSEEK,
+		FUSE_COPY_FILE_RANGE, FUSE_POLL,      FUSE_BMAP,
+		FUSE_TMPFILE,	      FUSE_ACCESS,
 	};
 	struct rig *rig = *state;
 
@@ -625,8 +638,8 @@ static void test_refusals(void **state)
 
 static void test_withdrawn(void **state)
 {
-	struct fuse_forget_in forget = { .nlookup = 1 };
-	struct fuse_flush_in flush = { 0 };
+	struct fuse_forget_in forget = {.nlookup = 1};
+	struct fuse_flush_in flush = {0};
 	struct rig *rig = *state;
 
 	assert_int_equal(call_open(rig, 3, O_RDWR, 0), 0);
@@ -646,8 +659,10 @@ static void test_withdrawn(void **state)
 
 int main(void)
 {
-#define CACHED(test) cmocka_unit_test_setup_teardown(test, setup_cached, teardown)
-#define DIRECT(test) cmocka_unit_test_setup_teardown(test, setup_direct, teardown)
+#define CACHED(test) \
+	cmocka_unit_test_setup_teardown(test, setup_cached, teardown)
+#define DIRECT(test) \
+	cmocka_unit_test_setup_teardown(test, setup_direct, teardown)
 	const struct CMUnitTest tests[] = {
 		CACHED(test_lookup),
 		CACHED(test_lookup_missing),

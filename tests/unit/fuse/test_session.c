@@ -72,7 +72,7 @@ static int handle_locked(struct rig *rig, const struct fuse_request *req,
 		return wait_at_gate(rig, place);
 	case FUSE_OPEN: /* done inline, answered by the notifier lane */
 		if (place == FUSE_INLINE) {
-			reply->open = (struct fuse_open_out){ .fh = 5 };
+			reply->open = (struct fuse_open_out){.fh = 5};
 			reply->carry = 1;
 			return FUSE_TO_NOTIFIER;
 		}
@@ -140,14 +140,14 @@ static uint64_t rig_send(struct rig *rig, uint32_t opcode, const void *args,
 
 static uint64_t rig_send_getattr(struct rig *rig)
 {
-	struct fuse_getattr_in in = { 0 };
+	struct fuse_getattr_in in = {0};
 
 	return rig_send(rig, FUSE_GETATTR, &in, sizeof(in), "", 0);
 }
 
 static uint64_t rig_send_fsync(struct rig *rig)
 {
-	struct fuse_fsync_in in = { 0 };
+	struct fuse_fsync_in in = {0};
 
 	return rig_send(rig, FUSE_FSYNC, &in, sizeof(in), "", 0);
 }
@@ -156,7 +156,7 @@ static uint64_t rig_send_fsync(struct rig *rig)
 static size_t rig_answer(struct rig *rig, uint64_t *unique, int *error)
 {
 	static char bytes[70000];
-	struct pollfd pfd = { .fd = rig->kernel, .events = POLLIN };
+	struct pollfd pfd = {.fd = rig->kernel, .events = POLLIN};
 	struct fuse_out_header head;
 	ssize_t n;
 
@@ -184,7 +184,9 @@ static size_t rig_expect(struct rig *rig, uint64_t unique, int error)
 static void rig_send_init(struct rig *rig, uint32_t minor)
 {
 	struct fuse_init_in in = {
-		.major = 7, .minor = minor, .flags = FUSE_MAX_PAGES,
+		.major = 7,
+		.minor = minor,
+		.flags = FUSE_MAX_PAGES,
 	};
 
 	rig_send(rig, FUSE_INIT, &in, sizeof(in), "", 0);
@@ -241,19 +243,21 @@ static void rig_wait_at_gate(struct rig *rig, unsigned n)
 	pthread_mutex_unlock(&rig->lock);
 }
 
-static void rig_create(struct rig *rig, unsigned requests_max)
+static void rig_create(struct rig *rig, unsigned requests_max,
+		       unsigned patience_ms)
 {
 	struct fuse_session_params params = {
 		.conn = &rig->conn,
 		.handler = &rig_handler,
 		.ctx = rig,
-		.wants = { .max_write = FUSE_MAX_WRITE },
+		.wants = {.max_write = FUSE_MAX_WRITE},
 		.who = "test",
 		.ready = rig_ready,
 		.ready_arg = rig,
 		.readers = 1,
 		.workers_max = 3,
 		.requests_max = requests_max,
+		.interrupt_patience_ms = patience_ms,
 	};
 	int fds[2];
 
@@ -272,7 +276,7 @@ static int setup(void **state)
 	struct rig *rig = calloc(1, sizeof(*rig));
 
 	*state = rig;
-	rig_create(rig, 0);
+	rig_create(rig, 0, 0);
 	return 0;
 }
 
@@ -320,7 +324,8 @@ static void test_answers_inline(void **state)
 static void test_waiting_holds_up_nobody(void **state)
 {
 	struct fuse_write_in in = {
-		.size = 50000, .write_flags = FUSE_WRITE_CACHE,
+		.size = 50000,
+		.write_flags = FUSE_WRITE_CACHE,
 	};
 	struct rig *rig = *state;
 	static char data[50000];
@@ -350,7 +355,7 @@ static void test_waiting_holds_up_nobody(void **state)
 
 static void test_notifier_lane(void **state)
 {
-	struct fuse_open_in in = { 0 };
+	struct fuse_open_in in = {0};
 	struct rig *rig = *state;
 	uint64_t unique = rig_send(rig, FUSE_OPEN, &in, sizeof(in), "", 0);
 
@@ -363,7 +368,7 @@ static void test_notifier_lane(void **state)
 
 static void test_read_answers_data(void **state)
 {
-	struct fuse_read_in in = { .size = 60000 };
+	struct fuse_read_in in = {.size = 60000};
 	struct rig *rig = *state;
 	uint64_t unique = rig_send(rig, FUSE_READ, &in, sizeof(in), "", 0);
 
@@ -372,7 +377,7 @@ static void test_read_answers_data(void **state)
 
 static void test_no_answer_to_forget(void **state)
 {
-	struct fuse_forget_in in = { .nlookup = 1 };
+	struct fuse_forget_in in = {.nlookup = 1};
 	struct rig *rig = *state;
 
 	rig_send(rig, FUSE_FORGET, &in, sizeof(in), "", 0);
@@ -413,6 +418,43 @@ static void test_interrupt(void **state)
 	assert_int_equal(stats.interrupted, 0);
 }
 
+/* The disk does not answer: what has not begun is given back. */
+static void test_interrupt_of_the_stuck(void **state)
+{
+	struct fuse_interrupt_in in;
+	struct rig *rig = *state;
+	struct fuse_session_stats stats;
+	uint64_t fsyncs[5];
+
+	for (unsigned i = 0; i < 5; i++)
+		fsyncs[i] = rig_send_fsync(rig);
+	rig_wait_at_gate(rig, 3);
+	in.unique = fsyncs[4];
+	rig_send(rig, FUSE_INTERRUPT, &in, sizeof(in), "", 0);
+	rig_expect(rig, fsyncs[4], -EINTR);
+	fuse_session_get_stats(rig->session, &stats);
+	assert_int_equal(stats.interrupted, 1);
+	rig_open_gate(rig);
+	for (unsigned i = 0; i < 4; i++) {
+		uint64_t unique;
+		int error;
+
+		rig_answer(rig, &unique, &error);
+		assert_int_equal(error, 0);
+		assert_int_not_equal(unique, fsyncs[4]);
+	}
+}
+
+static int setup_impatient(void **state)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	*state = rig;
+	rig_create(rig, 0, 20);
+	rig_run(rig, 45);
+	return 0;
+}
+
 /* More requests than may be in progress: the rest waits in the kernel. */
 static void test_bounded_requests(void **state)
 {
@@ -438,7 +480,7 @@ static int setup_bounded(void **state)
 	struct rig *rig = calloc(1, sizeof(*rig));
 
 	*state = rig;
-	rig_create(rig, FUSE_REQUESTS_MIN);
+	rig_create(rig, FUSE_REQUESTS_MIN, 0);
 	rig_run(rig, 45);
 	return 0;
 }
@@ -465,7 +507,7 @@ static void test_stop_answers_all(void **state)
 static void test_destroy_is_answered_last(void **state)
 {
 	struct rig *rig = *state;
-	struct pollfd pfd = { .fd = rig->kernel, .events = POLLIN };
+	struct pollfd pfd = {.fd = rig->kernel, .events = POLLIN};
 	uint64_t unique;
 
 	rig_expect(rig, rig_send_getattr(rig), 0);
@@ -478,7 +520,7 @@ static void test_destroy_is_answered_last(void **state)
 	/* For the teardown. */
 	close(rig->kernel);
 	close(rig->conn.fds[0]);
-	rig_create(rig, 0);
+	rig_create(rig, 0, 0);
 }
 
 static void test_old_kernel(void **state)
@@ -503,7 +545,8 @@ static void test_start_fails(void **state)
 static void test_params(void **state)
 {
 	struct fuse_session_params params = {
-		.handler = &rig_handler, .who = "test",
+		.handler = &rig_handler,
+		.who = "test",
 		.readers = FUSE_READERS_MAX + 1,
 	};
 	struct fuse_session *session;
@@ -528,6 +571,8 @@ int main(void)
 		RUNNING(test_destroy_is_answered_last),
 		cmocka_unit_test_setup_teardown(test_bounded_requests,
 						setup_bounded, teardown),
+		cmocka_unit_test_setup_teardown(test_interrupt_of_the_stuck,
+						setup_impatient, teardown),
 		cmocka_unit_test_setup_teardown(test_old_kernel, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_start_fails, setup,
