@@ -58,7 +58,9 @@ struct lockmod_ops {
 	/*
 	 * The glock is going away. The lock is already released, but for a
 	 * withdrawn mount, whose locks stay. When this returns, no
-	 * glock_callback() for it is running or will come.
+	 * glock_callback() for it is running or will come; except that this
+	 * may be the last act of a glock_complete() or glock_callback() for
+	 * this very glock, which then need not be waited for.
 	 */
 	void (*put)(void *mod, struct glock *gl);
 };
