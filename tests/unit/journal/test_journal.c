@@ -64,6 +64,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
+	delay_release(f->delay);
 	if (f->jt.j)
 		jt_close(&f->jt);
 	jt_fini(&f->jt);
@@ -453,10 +454,9 @@ static void test_change_during_flush(void **state)
 		assert_int_equal(jt_on_device(&f->jt, i), i + 1);
 }
 
-/* The same for a block that is freed meanwhile. */
-static void test_free_during_flush(void **state)
+/* A flush is stopped, and two blocks are freed that it has in hand. */
+static void free_during_flush(struct fixture *f)
 {
-	struct fixture *f = *state;
 	struct job job;
 	struct trans tr;
 
@@ -465,13 +465,36 @@ static void test_free_during_flush(void **state)
 	delay_hold(f->delay, LAYER_WRITE);
 	job_start(&job, f, flush_main, 0);
 	delay_wait_held(f->delay, 1);
-	assert_int_equal(trans_begin(f->jt.j, &tr, 0, 1, 0), 0);
+	assert_int_equal(trans_begin(f->jt.j, &tr, 0, 2, 0), 0);
+	trans_free_block(&tr, f->jt.meta_first);
 	trans_free_block(&tr, f->jt.meta_first + 1099);
 	trans_end(&tr);
 	delay_release(f->delay);
 	job_join(&job, 0);
+}
+
+/* What it commits has not been freed yet. */
+static void test_free_during_flush(void **state)
+{
+	struct fixture *f = *state;
+
+	free_during_flush(f);
 	crash_and_reopen(f);
+	assert_int_equal(jt_on_device(&f->jt, 0), 1);
 	assert_int_equal(jt_on_device(&f->jt, 1099), 1100);
+}
+
+/* The next flush frees them for good: nothing is written there any more. */
+static void test_freed_during_flush_is_gone(void **state)
+{
+	struct fixture *f = *state;
+
+	free_during_flush(f);
+	assert_int_equal(flush_all(f), 0);
+	assert_int_equal(journal_writeback(f->jt.j, 0), 0);
+	assert_int_equal(jt_on_device(&f->jt, 0), 0);
+	assert_int_equal(jt_on_device(&f->jt, 1), 2);
+	assert_int_equal(jt_on_device(&f->jt, 1099), 0);
 }
 
 static void test_change_during_writeback(void **state)
@@ -624,6 +647,29 @@ static void test_uncommitted_free(void **state)
 	free_block(f, 5);
 	crash_and_reopen(f);
 	assert_int_equal(jt_on_device(&f->jt, 5), 1);
+}
+
+/*
+ * A flush is under way when the block is freed: its header must not let the
+ * tail pass the block's image, as it does not commit the free.
+ */
+static void test_free_does_not_move_the_tail(void **state)
+{
+	struct fixture *f = *state;
+	struct job job;
+
+	jt_set(&f->jt, 5, 1);
+	assert_int_equal(flush_all(f), 0);
+	jt_set(&f->jt, 6, 2);
+	delay_hold(f->delay, LAYER_WRITE);
+	job_start(&job, f, flush_main, 0);
+	delay_wait_held(f->delay, 1);
+	free_block(f, 5);
+	delay_release(f->delay);
+	job_join(&job, 0);
+	crash_and_reopen(f);
+	assert_int_equal(jt_on_device(&f->jt, 5), 1);
+	assert_int_equal(jt_on_device(&f->jt, 6), 2);
 }
 
 /* Changed and freed within one flush: not logged at all. */
@@ -901,12 +947,14 @@ int main(void)
 		T(test_repinned_is_not_written),
 		T_BIG(test_change_during_flush),
 		T_BIG(test_free_during_flush),
+		T_BIG(test_freed_during_flush_is_gone),
 		T(test_change_during_writeback),
 		T(test_free_waits_for_writeback),
 		T(test_writeback_of_one_owner),
 		T(test_revoke_protects_new_data),
 		T(test_revoke_of_forgotten),
 		T(test_uncommitted_free),
+		T(test_free_does_not_move_the_tail),
 		T(test_freed_in_its_own_flush),
 		T(test_revoked_and_logged_again),
 		T(test_revoke_dropped),

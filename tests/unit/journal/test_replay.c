@@ -381,6 +381,26 @@ static void test_kernel_example(void **state)
 	assert_int_equal(f->jt.head.sequence, 2057);
 }
 
+/* The caller may go on with the statfs merge: images are durable by then. */
+static void test_replay_is_durable(void **state)
+{
+	struct fixture *f = *state;
+	struct replay_result result;
+	uint64_t flushes;
+
+	put_ld(f, 0, GFS2_LOG_DESC_METADATA, 5, 1, 0);
+	put_image(f, 1, 10);
+	put_lh(f, 2, 64, 0, 0);
+	assert_int_equal(
+		replay_scan(f->dev, BSIZE, &f->jt.map, "test", &f->jt.head), 0);
+	flushes = fault_seen(f->fault, LAYER_FLUSH);
+	assert_int_equal(replay_journal(f->dev, BSIZE, &f->jt.map,
+					f->jt.fs_blocks, &f->jt.head, "test",
+					&result),
+			 0);
+	assert_int_equal(fault_seen(f->fault, LAYER_FLUSH), flushes + 1);
+}
+
 static void test_replay_twice(void **state)
 {
 	struct fixture *f = *state;
@@ -559,6 +579,7 @@ int main(void)
 		T(test_revokes),
 		T(test_continued_revokes),
 		T_2048(test_kernel_example),
+		T(test_replay_is_durable),
 		T(test_replay_twice),
 		T(test_unknown_descriptor_is_skipped),
 		T(test_tail_outside),
