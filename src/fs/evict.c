@@ -11,8 +11,8 @@
  * neither the dinode nor a pointer block is logged. Otherwise each group's
  * blocks go in a transaction, and the dinode with the last.
  *
- * A crash anywhere leaves the dinode unlinked in the bitmap, with a smaller tree
- * whose counts are right: the mount that follows finds it there and begins
+ * A crash anywhere leaves the dinode unlinked in the bitmap, with a smaller
+ * tree whose counts are right: the mount that follows finds it there and begins
  * again. Source: docs/spec/gfs2-ondisk.md 6.7.
  */
 #include <errno.h>
@@ -90,7 +90,7 @@ int evict_inode(struct inode *ip)
  */
 static bool is_unlinked_inode(struct inode *ip)
 {
-	static const struct fs_req req = { 0 };
+	static const struct fs_req req = {0};
 	struct glock_holder gh;
 	uint32_t nlink;
 

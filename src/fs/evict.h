@@ -10,10 +10,10 @@
 
 /*
  * Free contents and dinode of an inode with link count zero that nobody else
- * can reach (INODE_FREEING is set; the caller holds the only reference). Takes the
- * glock EX itself. On return pages and buffers are gone, also on error; an
- * error leaves an unlinked dinode with a consistent smaller tree, which the next
- * mount releases. -EIO, -EUCLEAN (withdraw by the caller).
+ * can reach (INODE_FREEING is set; the caller holds the only reference). Takes
+ * the glock EX itself. On return pages and buffers are gone, also on error; an
+ * error leaves an unlinked dinode with a consistent smaller tree, which the
+ * next mount releases. -EIO, -EUCLEAN (withdraw by the caller).
  */
 int evict_inode(struct inode *ip);
 

@@ -22,7 +22,7 @@
 struct ptr_array {
 	struct buf *b;
 	be64 *ptrs;
-	unsigned count; /* those in use; none of them 0 */
+	unsigned count;		   /* those in use; none of them 0 */
 	struct gfs2_ea_header *ea; /* its record, or NULL */
 };
 
@@ -70,8 +70,7 @@ static int tail_free(struct trans *tr, struct inode *ip, struct ptr_array *pa,
 }
 
 static int tail_commit(struct inode *ip, struct buf *dibuf,
-		       struct ptr_array *pa, struct rgrp_hold *hold,
-		       unsigned n)
+		       struct ptr_array *pa, struct rgrp_hold *hold, unsigned n)
 {
 	struct fs *fs = ip->i_fs;
 	struct trans tr;
@@ -141,8 +140,8 @@ static int record_array(struct inode *ip, struct buf *b, uint32_t off,
 {
 	struct gfs2_ea_header *ea =
 		(struct gfs2_ea_header *)((char *)b->b_data + off);
-	uint32_t start = UG_ALIGN_UP(
-		(uint32_t)sizeof(*ea) + ea->ea_name_len, 8u);
+	uint32_t start =
+		UG_ALIGN_UP((uint32_t)sizeof(*ea) + ea->ea_name_len, 8u);
 
 	*pa = (struct ptr_array){
 		.b = b,
@@ -207,7 +206,7 @@ static int block_values_free(struct inode *ip, uint64_t blkno)
 static int indirect_free(struct inode *ip)
 {
 	const struct gfs2_geom *geom = &ip->i_fs->fs_geom;
-	struct ptr_array pa = { 0 };
+	struct ptr_array pa = {0};
 	int err;
 
 	err = inode_meta(ip, ip->i_eattr, GFS2_METATYPE_IN, false, &pa.b);

@@ -99,8 +99,8 @@ static int check_counts(const struct free_batch *fb, enum finish finish)
 
 static be64 *slots_of(const struct free_batch *fb, struct buf *b)
 {
-	return b == fb->fb_dibuf ? gfs2_dinode_ptrs(b->b_data) :
-				   gfs2_indirect_ptrs(b->b_data);
+	return b == fb->fb_dibuf ? gfs2_dinode_ptrs(b->b_data)
+				 : gfs2_indirect_ptrs(b->b_data);
 }
 
 static void cuts_apply(struct trans *tr, const struct free_batch *fb)
@@ -170,9 +170,8 @@ static unsigned blocks_wanted(const struct free_batch *fb, enum finish finish)
 
 	if (fb->fb_hold.rh_rg)
 		blocks = rgrp_trans_blocks(
-			&fb->fb_hold,
-			(uint32_t)UG_MIN(fb->fb_blocks + 1,
-					 (uint64_t)UINT32_MAX));
+			&fb->fb_hold, (uint32_t)UG_MIN(fb->fb_blocks + 1,
+						       (uint64_t)UINT32_MAX));
 	if (finish != FINISH_DINODE)
 		blocks += 1 + fb->fb_cuts;
 	return blocks;
@@ -189,18 +188,16 @@ static int batch_commit(struct free_batch *fb, enum finish finish)
 	if (!err)
 		err = check_extents(fb);
 	if (!err)
-		err = trans_begin(fs->fs_journal, &tr,
-				  blocks_wanted(fb, finish),
-				  fb->fb_revokes + (finish == FINISH_DINODE),
-				  0);
+		err = trans_begin(
+			fs->fs_journal, &tr, blocks_wanted(fb, finish),
+			fb->fb_revokes + (finish == FINISH_DINODE), 0);
 	if (err)
 		return err;
 	pthread_rwlock_wrlock(&ip->i_lock);
 	err = batch_apply(&tr, fb, finish);
 	pthread_rwlock_unlock(&ip->i_lock);
 	if (err)
-		fs_withdraw(fs, "freeing blocks of inode %" PRIu64,
-			    ip->i_addr);
+		fs_withdraw(fs, "freeing blocks of inode %" PRIu64, ip->i_addr);
 	inode_logged(ip, trans_end(&tr), true);
 	batch_reset(fb);
 	return err;
@@ -247,7 +244,8 @@ static struct free_extent *extent_before(struct free_batch *fb, uint64_t start,
 }
 
 /* Does the last cut end in holder? Then the slot's is the same cut. */
-static bool is_last_holder(const struct free_batch *fb, const struct buf *holder)
+static bool is_last_holder(const struct free_batch *fb,
+			   const struct buf *holder)
 {
 	return fb->fb_cuts && fb->fb_cut[fb->fb_cuts - 1].fc_buf == holder;
 }
@@ -299,7 +297,7 @@ static void extent_add(struct free_batch *fb, uint64_t start, uint32_t len,
 		ext->len += len;
 	else
 		fb->fb_ext[fb->fb_extents++] =
-			(struct free_extent){ start, len, metadata };
+			(struct free_extent){start, len, metadata};
 	fb->fb_blocks += len;
 	if (metadata)
 		fb->fb_revokes += len;

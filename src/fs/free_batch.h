@@ -4,8 +4,8 @@
  *
  * Whoever takes an inode's tree apart adds what he comes by, children before
  * parents; a batch becomes a transaction when a block of another resource group
- * comes, or enough has been collected. Each transaction frees blocks, zeroes the
- * pointers to them and logs the dinode with its block count: a smaller
+ * comes, or enough has been collected. Each transaction frees blocks, zeroes
+ * the pointers to them and logs the dinode with its block count: a smaller
  * consistent tree. A pointer block that is freed itself in the same transaction
  * needs no zeroing, so freeing a large file hardly logs anything.
  *
@@ -37,7 +37,7 @@ struct free_cut {
 
 struct free_batch {
 	struct inode *fb_ip;
-	struct buf *fb_dibuf; /* referenced */
+	struct buf *fb_dibuf;	  /* referenced */
 	struct rgrp_hold fb_hold; /* of the group of all extents */
 	uint64_t fb_blocks;
 	uint32_t fb_revokes;

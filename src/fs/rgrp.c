@@ -72,8 +72,8 @@ static const uint8_t *map_of(const struct rgrp *rg, struct buf *const *bufs,
 {
 	unsigned start;
 
-	gfs2_rgrp_bitmap_span(&rg->rg_fs->fs_geom, &rg->rg_ri, i, &start,
-			      first, count);
+	gfs2_rgrp_bitmap_span(&rg->rg_fs->fs_geom, &rg->rg_ri, i, &start, first,
+			      count);
 	return (const uint8_t *)bufs[i]->b_data + start;
 }
 
@@ -359,8 +359,8 @@ void rgrp_avail_take(struct rgrp *rg, uint32_t start, uint32_t len)
 void rgrp_run_grows(struct rgrp *rg, uint32_t len)
 {
 	struct rgrp_hint *hint = rgrp_hint(rg);
-	uint64_t run = atomic_load_explicit(&hint->rt_run,
-					    memory_order_relaxed);
+	uint64_t run =
+		atomic_load_explicit(&hint->rt_run, memory_order_relaxed);
 
 	/* The longest run was run - 1: with one of these at either side, and
 	 * the new blocks between, there may be one of 2 * (run - 1) + len. */
@@ -396,8 +396,7 @@ bool rgrp_all_in_state(const struct rgrp *rg, uint32_t n, uint32_t len,
 
 	gfs2_rgrp_bitpos(&rg->rg_fs->fs_geom, n, &i, &byte, &shift);
 	for (; len; i++) {
-		const uint8_t *map = map_of(rg, rg->rg_bufs, i, &first,
-					    &count);
+		const uint8_t *map = map_of(rg, rg->rg_bufs, i, &first, &count);
 		uint32_t here = UG_MIN(len, first + count - n);
 
 		if (!rgrp_states_are(map, n - first, here, state))
@@ -434,7 +433,7 @@ static int windows_check(struct rgrp *rg)
 	struct rgrp_window *rw;
 	uint64_t sum = 0;
 
-	cds_list_for_each_entry(rw, &rg->rg_windows, rw_list) {
+	cds_list_for_each_entry (rw, &rg->rg_windows, rw_list) {
 		uint32_t n = rgrp_number(rg, rw->rw_start);
 
 		if (!rw->rw_len || !rgrp_maps(rg, rw->rw_start) ||
@@ -466,8 +465,8 @@ static int avail_check(struct rgrp *rg)
 	}
 	if (in_avail != rg->rg_avail_count)
 		return fs_bad_block(rg->rg_fs, rg->rg_ri.addr,
-				    "%u blocks available, counted %u",
-				    in_avail, rg->rg_avail_count);
+				    "%u blocks available, counted %u", in_avail,
+				    rg->rg_avail_count);
 	return 0;
 }
 

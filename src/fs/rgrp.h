@@ -4,10 +4,10 @@
  *
  * Allocation has two steps. rgrp_reserve() takes places out of the avail
  * bitmap in memory, under the rgrp's glock EX (node scope), which the
- * struct rgrp_hold keeps until it is dropped: nobody else gets these blocks, and
- * nothing on disk has changed. Within a transaction, rgrp_alloc() then writes
- * them into the bitmap. What is left goes back with rgrp_drop(). So data can
- * be written to its place before the transaction that maps it begins.
+ * struct rgrp_hold keeps until it is dropped: nobody else gets these blocks,
+ * and nothing on disk has changed. Within a transaction, rgrp_alloc() then
+ * writes them into the bitmap. What is left goes back with rgrp_drop(). So data
+ * can be written to its place before the transaction that maps it begins.
  *
  * avail has one bit per block: free on disk as of the last durable commit, not
  * reserved, not allocated. A freed block returns to it by the commit
@@ -41,10 +41,10 @@ struct rgrp_hold {
 	struct rgrp *rh_rg; /* NULL: nothing held */
 	struct glock_holder rh_gh;
 	struct inode *rh_ip; /* for whom; borrowed; NULL: rgrp_hold_block */
-	bool rh_data; /* RGRP_DATA */
-	uint32_t rh_blocks; /* places left */
-	unsigned rh_count; /* extents left */
-	unsigned rh_first; /* index of the next extent */
+	bool rh_data;	     /* RGRP_DATA */
+	uint32_t rh_blocks;  /* places left */
+	unsigned rh_count;   /* extents, used ones included */
+	unsigned rh_first;   /* index of the next extent */
 	unsigned rh_cap;
 	struct rgrp_extent *rh_ext; /* rh_inline, or allocated */
 	struct rgrp_extent rh_inline[RGRP_HOLD_INLINE];
@@ -63,8 +63,8 @@ bool rgrps_valid_block(struct fs *fs, uint64_t blkno);
 void rgrp_hold_init(struct rgrp_hold *hold);
 
 enum rgrp_why {
-	RGRP_DATA, /* file contents: long runs, from the inode's window */
-	RGRP_META, /* pointer blocks, leaves, a new dinode near its parent */
+	RGRP_DATA,   /* file contents: long runs, from the inode's window */
+	RGRP_META,   /* pointer blocks, leaves, a new dinode near its parent */
 	RGRP_SPREAD, /* a new directory that should start elsewhere */
 };
 
@@ -109,8 +109,8 @@ struct rgrp_extent rgrp_peek(const struct rgrp_hold *hold, uint32_t max);
  * not be empty). Updates header, statfs, and ip's goal and i_blocks (i_lock
  * held for writing; ip may be NULL for none). Never fails.
  */
-uint32_t rgrp_alloc(struct trans *tr, struct rgrp_hold *hold,
-		    struct inode *ip, uint32_t max, uint64_t *start);
+uint32_t rgrp_alloc(struct trans *tr, struct rgrp_hold *hold, struct inode *ip,
+		    uint32_t max, uint64_t *start);
 
 /* The same for one block as a dinode; *formal is its new formal number. */
 uint64_t rgrp_alloc_dinode(struct trans *tr, struct rgrp_hold *hold,
@@ -148,8 +148,8 @@ int rgrp_block_state(struct fs *fs, uint64_t blkno, bool nowait,
  * Call fn for every dinode in state unlinked, of all groups (reads all
  * bitmaps). fn runs without a group held. Stops at its first error.
  */
-int rgrps_each_unlinked(struct fs *fs, int (*fn)(struct fs *fs, uint64_t addr,
-						 void *arg),
+int rgrps_each_unlinked(struct fs *fs,
+			int (*fn)(struct fs *fs, uint64_t addr, void *arg),
 			void *arg);
 
 /* Sum of the group headers (reads all): total, free, dinodes. */

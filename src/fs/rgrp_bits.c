@@ -84,7 +84,7 @@ struct cut {
 
 static struct cut cut_range(uint32_t start, uint32_t len)
 {
-	struct cut cut = { 0 };
+	struct cut cut = {0};
 
 	if (start % GFS2_NBBY)
 		cut.head = blocks_in_byte(start, len);
@@ -157,8 +157,7 @@ void rgrp_states_to_set(const uint8_t *map, uint32_t count, uint64_t *set,
 		uint32_t at = first + done;
 		uint64_t word = 0, unfree;
 
-		memcpy(&word, map + done / GFS2_NBBY,
-		       UG_DIV_UP(n, GFS2_NBBY));
+		memcpy(&word, map + done / GFS2_NBBY, UG_DIV_UP(n, GFS2_NBBY));
 		word = le64toh(word);
 		unfree = word | word >> 1;
 		if (n < BLOCKS_PER_CHUNK)

@@ -39,8 +39,7 @@ static void bufs_add(struct trans *tr, struct rgrp *rg, uint32_t n,
 	trans_add_meta(tr, rg->rg_bufs[0]);
 	for (unsigned i = UG_MAX(first, 1u); i <= last; i++)
 		trans_add_meta(tr, rg->rg_bufs[i]);
-	glock_set_dirty(atomic_load_explicit(&rg->rg_gl,
-					     memory_order_relaxed));
+	glock_set_dirty(atomic_load_explicit(&rg->rg_gl, memory_order_relaxed));
 }
 
 static void states_set(struct rgrp *rg, uint32_t n, uint32_t len,
@@ -167,8 +166,8 @@ static void alloc_states(struct trans *tr, struct rgrp_hold *hold,
 		space_unclaim(rg->rg_fs, len);
 }
 
-uint32_t rgrp_alloc(struct trans *tr, struct rgrp_hold *hold,
-		    struct inode *ip, uint32_t max, uint64_t *start)
+uint32_t rgrp_alloc(struct trans *tr, struct rgrp_hold *hold, struct inode *ip,
+		    uint32_t max, uint64_t *start)
 {
 	uint32_t len = rgrp_peek(hold, max).len;
 
@@ -249,7 +248,7 @@ static int pending_append(struct rgrp_pending *rp, uint64_t start, uint32_t len)
 	} else {
 		if (rp->rp_count == rp->rp_cap && pending_grow(rp))
 			return -ENOMEM;
-		rp->rp_ext[rp->rp_count++] = (struct rgrp_extent){ start, len };
+		rp->rp_ext[rp->rp_count++] = (struct rgrp_extent){start, len};
 	}
 	rp->rp_blocks += len;
 	return 0;

@@ -64,8 +64,8 @@ struct rgrp_pending {
 struct rgrp {
 	struct fs *rg_fs;
 	struct gfs2_rindex_info rg_ri;
-	uint32_t rg_index; /* in rgs_groups */
-	uint32_t rg_skip; /* for the header */
+	uint32_t rg_index;	       /* in rgs_groups */
+	uint32_t rg_skip;	       /* for the header */
 	_Atomic(struct glock *) rg_gl; /* NULL until first used */
 	struct buf_owner rg_owner;
 
@@ -93,17 +93,17 @@ struct rgrp {
  */
 struct rgrp_hint {
 	atomic_uint rt_room; /* blocks in avail; not read yet: all */
-	atomic_uint rt_run; /* no run of this length; UINT_MAX: not known */
+	atomic_uint rt_run;  /* no run of this length; UINT_MAX: not known */
 };
 
 /* Counts of space.c. */
 struct space {
 	pthread_mutex_t sp_lock; /* before sc_lock */
-	uint64_t sp_keep; /* never given away */
+	uint64_t sp_keep;	 /* never given away */
 	uint64_t sp_promised;
-	uint64_t sp_claimed; /* by holds for metadata, not yet allocated */
-	uint64_t sp_pending; /* freed, but not durably */
-	uint64_t sp_refused; /* free, in groups that say NOALLOC */
+	uint64_t sp_claimed;  /* by holds for metadata, not yet allocated */
+	uint64_t sp_pending;  /* freed, but not durably */
+	uint64_t sp_refused;  /* free, in groups that say NOALLOC */
 	uint64_t sp_returned; /* how often pending blocks became usable */
 };
 
@@ -111,9 +111,9 @@ struct rgrps {
 	uint32_t rgs_count;
 	struct rgrp *rgs_groups; /* ascending addresses */
 	struct rgrp_hint *rgs_hints;
-	uint64_t rgs_total; /* data blocks of all groups */
-	atomic_uint rgs_found; /* index that the last look-up found */
-	atomic_uint rgs_spread; /* directories spread so far */
+	uint64_t rgs_total;	     /* data blocks of all groups */
+	atomic_uint rgs_found;	     /* index that the last look-up found */
+	atomic_uint rgs_spread;	     /* directories spread so far */
 	pthread_mutex_t rgs_gl_lock; /* making glocks */
 	struct space rgs_space;
 };

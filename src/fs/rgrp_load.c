@@ -117,18 +117,17 @@ static int entry_check(struct fs *fs, uint32_t index,
 				    " begins before block %" PRIu64,
 				    index, ri->addr, first);
 	if (ri->data0 + ri->data > fs->fs_blocks)
-		return fs_bad_block(fs, fs->fs_rindex->i_addr,
-				    "rindex entry %u: group at block %" PRIu64
-				    " ends at block %" PRIu64
-				    ", the device has %" PRIu64,
-				    index, ri->addr, ri->data0 + ri->data,
-				    fs->fs_blocks);
+		return fs_bad_block(
+			fs, fs->fs_rindex->i_addr,
+			"rindex entry %u: group at block %" PRIu64
+			" ends at block %" PRIu64 ", the device has %" PRIu64,
+			index, ri->addr, ri->data0 + ri->data, fs->fs_blocks);
 	return 0;
 }
 
 static int entries_read(struct fs *fs, struct rgrps *rgs)
 {
-	struct rindex_reader rd = { .ip = fs->fs_rindex };
+	struct rindex_reader rd = {.ip = fs->fs_rindex};
 	const struct gfs2_rindex_info *prev = NULL;
 	struct gfs2_rindex entry;
 	int err = 0;
@@ -162,9 +161,9 @@ static void groups_init(struct fs *fs, struct rgrps *rgs)
 
 		rg->rg_fs = fs;
 		rg->rg_index = i;
-		rg->rg_skip = last ? 0 :
-				     (uint32_t)(rg[1].rg_ri.addr -
-						rg->rg_ri.addr);
+		rg->rg_skip =
+			last ? 0
+			     : (uint32_t)(rg[1].rg_ri.addr - rg->rg_ri.addr);
 		buf_owner_init(&rg->rg_owner);
 		pthread_mutex_init(&rg->rg_lock, NULL);
 		CDS_INIT_LIST_HEAD(&rg->rg_windows);
@@ -227,7 +226,7 @@ static int rgrps_read(struct fs *fs)
 
 int rgrps_load(struct fs *fs)
 {
-	static const struct fs_req req = { 0 };
+	static const struct fs_req req = {0};
 	struct glock_holder gh;
 	int err;
 
@@ -286,8 +285,8 @@ static uint32_t group_below(const struct rgrps *rgs, uint64_t blkno)
 
 struct rgrp *rgrps_find(struct rgrps *rgs, uint64_t blkno)
 {
-	uint32_t index = atomic_load_explicit(&rgs->rgs_found,
-					      memory_order_relaxed);
+	uint32_t index =
+		atomic_load_explicit(&rgs->rgs_found, memory_order_relaxed);
 	struct rgrp *rg = &rgs->rgs_groups[index];
 
 	if (rgrp_maps(rg, blkno))

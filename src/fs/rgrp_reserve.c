@@ -14,8 +14,8 @@
  * goal that is long enough for the request and a new window, or for the
  * request alone; else the longest runs there are, one after another.
  *
- * When all groups fail, blocks that were freed but not yet committed, and inodes
- * without a name, are made to yield, once; then it is ENOSPC.
+ * When all groups fail, blocks that were freed but not yet committed, and
+ * inodes without a name, are made to yield, once; then it is ENOSPC.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ static int hold_add(struct rgrp *rg, struct rgrp_hold *hold, uint32_t start,
 		if (hold->rh_count == hold->rh_cap && hold_grow(hold))
 			return -ENOMEM;
 		hold->rh_ext[hold->rh_count++] =
-			(struct rgrp_extent){ block, len };
+			(struct rgrp_extent){block, len};
 	}
 	hold->rh_blocks += len;
 	rgrp_avail_take(rg, start, len);
@@ -102,8 +102,7 @@ static int hold_add(struct rgrp *rg, struct rgrp_hold *hold, uint32_t start,
  * window as well if that was what it was taken for, so that the next places
  * continue where these were not used.
  */
-static void hold_return(struct rgrp *rg, struct rgrp_hold *hold,
-			bool to_window)
+static void hold_return(struct rgrp *rg, struct rgrp_hold *hold, bool to_window)
 {
 	while (hold->rh_count > hold->rh_first) {
 		struct rgrp_extent *ext = &hold->rh_ext[--hold->rh_count];
@@ -290,10 +289,10 @@ out:
 
 static uint64_t window_of(const struct ask *ask)
 {
-	return ask->why != RGRP_DATA ?
-		       0 :
-		       __atomic_load_n(&ask->ip->i_window.rw_start,
-				       __ATOMIC_RELAXED);
+	return ask->why != RGRP_DATA
+		       ? 0
+		       : __atomic_load_n(&ask->ip->i_window.rw_start,
+					 __ATOMIC_RELAXED);
 }
 
 /* Can the group have what the pass asks for, as far as can be seen? */
@@ -301,8 +300,8 @@ static bool looks_promising(const struct ask *ask, uint32_t index,
 			    enum pass pass)
 {
 	struct rgrp_hint *hint = &ask->rgs->rgs_hints[index];
-	uint32_t room = atomic_load_explicit(&hint->rt_room,
-					     memory_order_relaxed);
+	uint32_t room =
+		atomic_load_explicit(&hint->rt_room, memory_order_relaxed);
 
 	if (room < ask->min)
 		return false;
@@ -467,7 +466,7 @@ int rgrp_reserve(struct inode *ip, uint32_t want, uint32_t min,
 		return err;
 	if (nowait)
 		return -EAGAIN;
-	/* Blocks may also have come back since the search passed their group. */
+	/* Blocks may also have come back since their group was searched. */
 	if (!space_may_grow(fs) && returns == space_returns(fs))
 		return -ENOSPC;
 	err = fs_reclaim_space(fs);

@@ -30,8 +30,8 @@ static bool claim_start(struct inode *ip, uint64_t start)
 {
 	uint64_t none = 0;
 
-	return __atomic_compare_exchange_n(&ip->i_window.rw_start, &none,
-					   start, false, __ATOMIC_ACQ_REL,
+	return __atomic_compare_exchange_n(&ip->i_window.rw_start, &none, start,
+					   false, __ATOMIC_ACQ_REL,
 					   __ATOMIC_RELAXED);
 }
 
@@ -50,8 +50,7 @@ static void window_remove(struct rgrp *rg, struct inode *ip)
 {
 	struct rgrp_window *rw = &ip->i_window;
 
-	rgrp_bits_clear(rg->rg_soft, rgrp_number(rg, rw->rw_start),
-			rw->rw_len);
+	rgrp_bits_clear(rg->rg_soft, rgrp_number(rg, rw->rw_start), rw->rw_len);
 	rgrp_run_grows(rg, rw->rw_len);
 	cds_list_del_init(&rw->rw_list);
 	rw->rw_len = 0;
@@ -124,7 +123,7 @@ void rgrp_windows_forget(struct rgrp *rg)
 {
 	struct rgrp_window *rw, *next;
 
-	cds_list_for_each_entry_safe(rw, next, &rg->rg_windows, rw_list)
+	cds_list_for_each_entry_safe (rw, next, &rg->rg_windows, rw_list)
 		window_remove(rg, ug_container_of(rw, struct inode, i_window));
 }
 

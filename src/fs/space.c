@@ -22,10 +22,10 @@
  * of all groups together are at least what is promised to everybody who holds
  * nothing yet, and keep.
  *
- * keep is what makes numbers good for places: a request for n blocks in one group
- * must fail if each group has only n - 1. With keep = groups * n that cannot
- * be, for n up to RGRP_MIN_PROMISED: the data block and the longest way of
- * pointer blocks to it. On volumes of very small groups keep is bounded to a
+ * keep is what makes numbers good for places: a request for n blocks in one
+ * group must fail if each group has only n - 1. With keep = groups * n that
+ * cannot be, for n up to RGRP_MIN_PROMISED: the data block and the longest way
+ * of pointer blocks to it. On volumes of very small groups keep is bounded to a
  * share of the volume; there a promise may fail in the last percent.
  *
  * Deleting and truncating need no blocks, so they work on a full volume.
@@ -66,8 +66,8 @@ static uint64_t space_left(struct fs *fs, const struct space *sp)
 	uint64_t taken = sp->sp_pending + sp->sp_refused + sp->sp_promised +
 			 sp->sp_claimed + sp->sp_keep;
 
-	return free_ > 0 && (uint64_t)free_ > taken ? (uint64_t)free_ - taken :
-						      0;
+	return free_ > 0 && (uint64_t)free_ > taken ? (uint64_t)free_ - taken
+						    : 0;
 }
 
 static int space_take(struct fs *fs, uint64_t *counter, uint64_t blocks)

@@ -30,7 +30,7 @@ struct walk {
 	struct inode *ip;
 	struct free_batch *fb;
 	unsigned height;
-	bool metadata; /* bottom blocks may be in the log */
+	bool metadata;			/* bottom blocks may be in the log */
 	uint16_t path[GFS2_HEIGHT_MAX]; /* to the first block to free */
 };
 
@@ -51,8 +51,8 @@ static void node_init(const struct walk *w, struct node *node, struct buf *b,
 
 	*node = (struct node){
 		.b = b,
-		.ptrs = level ? gfs2_indirect_ptrs(b->b_data) :
-				gfs2_dinode_ptrs(b->b_data),
+		.ptrs = level ? gfs2_indirect_ptrs(b->b_data)
+			      : gfs2_dinode_ptrs(b->b_data),
 		.level = level,
 		.count = level ? geom->inptrs : geom->diptrs,
 		.first = edge ? w->path[level] : 0,
@@ -86,8 +86,8 @@ static int bottom_free(struct walk *w, const struct node *node)
 		       be64_get(node->ptrs[i + n]) == start + n)
 			n++;
 		err = start ? free_batch_add(w->fb, node->b, i, start, n,
-					     w->metadata) :
-			      0;
+					     w->metadata)
+			    : 0;
 		if (err)
 			return err;
 		i += n;
@@ -171,7 +171,7 @@ static int node_free(struct walk *w, const struct node *node)
 int tree_collect(struct free_batch *fb, uint64_t lblock)
 {
 	struct inode *ip = fb->fb_ip;
-	struct walk w = { .ip = ip, .fb = fb };
+	struct walk w = {.ip = ip, .fb = fb};
 	struct node root;
 
 	pthread_rwlock_rdlock(&ip->i_lock);
@@ -202,8 +202,8 @@ int tree_free_from(struct inode *ip, uint64_t lblock)
 		return err;
 	err = tree_collect(&fb, lblock);
 	if (!err)
-		err = emptied ? free_batch_commit_emptied(&fb) :
-				free_batch_commit(&fb);
+		err = emptied ? free_batch_commit_emptied(&fb)
+			      : free_batch_commit(&fb);
 	free_batch_fini(&fb);
 	return err;
 }

@@ -72,7 +72,7 @@ static int64_t free_blocks(void)
 
 static struct inode *make(const char *name, uint32_t mode)
 {
-	struct fs_make mk = { .name = name, .len = strlen(name), .mode = mode };
+	struct fs_make mk = {.name = name, .len = strlen(name), .mode = mode};
 	struct fs_entry e;
 	struct inode *ip;
 
@@ -89,8 +89,8 @@ static struct inode *find(const char *name)
 	struct fs_entry e;
 	struct inode *ip;
 
-	assert_int_equal(
-		fs_lookup(&volume_req, root, name, strlen(name), &e), 0);
+	assert_int_equal(fs_lookup(&volume_req, root, name, strlen(name), &e),
+			 0);
 	ip = fs_inode_get(vol.fs, e.nodeid);
 	fs_forget(vol.fs, e.nodeid, 1);
 	return ip;
@@ -98,8 +98,7 @@ static struct inode *find(const char *name)
 
 static void remove_name(const char *name)
 {
-	assert_int_equal(
-		fs_unlink(&volume_req, root, name, strlen(name)), 0);
+	assert_int_equal(fs_unlink(&volume_req, root, name, strlen(name)), 0);
 }
 
 /* Unlink and let go: the inode is to be released. */
@@ -129,7 +128,7 @@ static void prepare(struct inode *ip, uint32_t flags)
 /* Map up to count blocks at lblock; how many there were places for. */
 static uint32_t map_some(struct inode *ip, uint64_t lblock, uint32_t count)
 {
-	struct tree_set set = { 0 };
+	struct tree_set set = {0};
 	struct rgrp_hold hold;
 	struct buf *dibuf;
 	struct trans tr;
@@ -153,8 +152,8 @@ static uint32_t map_some(struct inode *ip, uint64_t lblock, uint32_t count)
 		0);
 	pthread_rwlock_wrlock(&ip->i_lock);
 	trans_add_meta(&tr, dibuf);
-	n = rgrp_alloc(&tr, &hold, ip,
-		       UG_MIN(count, hold.rh_blocks - meta), &start);
+	n = rgrp_alloc(&tr, &hold, ip, UG_MIN(count, hold.rh_blocks - meta),
+		       &start);
 	assert_int_equal(tree_insert(&tr, ip, dibuf, &hold, lblock, start, n),
 			 0);
 	inode_log(&tr, ip, dibuf);
@@ -206,12 +205,12 @@ static void free_from(struct inode *ip, uint64_t lblock)
 static void test_every_block_comes_back(void **state)
 {
 	static const struct volume_geometry geometries[] = {
-		{ 0 },
-		{ .bsize = 1024, .format = 1801 },
-		{ .bsize = 512 },
+		{0},
+		{.bsize = 1024, .format = 1801},
+		{.bsize = 512},
 	};
-	static const uint64_t places[] = { 0, 34, 35, 482, 483, 6000, 70000,
-					   1000000, 400000000 };
+	static const uint64_t places[] = {0,	34,    35,	482,	  483,
+					  6000, 70000, 1000000, 400000000};
 
 	for (unsigned i = 0; i < UG_ARRAY_SIZE(geometries); i++) {
 		int64_t before;
@@ -247,7 +246,7 @@ static uint64_t transactions(void)
 /* What "rm -rf" of a source tree consists of. */
 static void test_small_files_take_one_transaction(void **state)
 {
-	struct volume_geometry g = { 0 };
+	struct volume_geometry g = {0};
 	struct inode *ips[40];
 	char name[16];
 	uint64_t before;
@@ -274,7 +273,7 @@ static void test_small_files_take_one_transaction(void **state)
 
 static void test_file_in_several_groups(void **state)
 {
-	struct volume_geometry g = { .size_mib = 1500 };
+	struct volume_geometry g = {.size_mib = 1500};
 	struct inode *ip, *other;
 	int64_t before;
 
@@ -308,7 +307,7 @@ static void test_file_in_several_groups(void **state)
 
 static void test_journaled_file(void **state)
 {
-	struct volume_geometry g = { 0 };
+	struct volume_geometry g = {0};
 	struct journal_stats st;
 	struct inode *ip;
 	int64_t before;
@@ -332,9 +331,9 @@ static void test_journaled_file(void **state)
 
 static void test_cutting_at_every_place(void **state)
 {
-	static const uint64_t cuts[] = { 100000, 70001, 70000, 6600, 6599, 6001,
-					 2000,	 483,	482,   100,  3,    1 };
-	struct volume_geometry g = { .bsize = 1024, .size_mib = 128 };
+	static const uint64_t cuts[] = {100000, 70001, 70000, 6600, 6599, 6001,
+					2000,	483,   482,   100,  3,	  1};
+	struct volume_geometry g = {.bsize = 1024, .size_mib = 128};
 	struct inode *ip;
 
 	start(&g);
@@ -365,7 +364,7 @@ static void test_cutting_at_every_place(void **state)
 
 static void test_holes_only(void **state)
 {
-	struct volume_geometry g = { 0 };
+	struct volume_geometry g = {0};
 	struct inode *ip;
 
 	start(&g);
@@ -391,7 +390,7 @@ static size_t long_name(char name[256], unsigned i)
 
 static void make_many(struct inode *dir, unsigned n)
 {
-	struct fs_make mk = { .mode = S_IFREG | 0600 };
+	struct fs_make mk = {.mode = S_IFREG | 0600};
 	char name[256];
 	struct fs_entry e;
 
@@ -416,7 +415,7 @@ static void remove_many(struct inode *dir, unsigned n)
 
 static void test_hashed_directory(void **state)
 {
-	struct volume_geometry g = { .bsize = 1024, .size_mib = 128 };
+	struct volume_geometry g = {.bsize = 1024, .size_mib = 128};
 	struct inode *dir;
 	int64_t before;
 
@@ -473,8 +472,8 @@ static uint32_t ea_record(struct trans *tr, struct rgrp_hold *hold,
 	ea->ea_num_ptrs = (uint8_t)n;
 	*(char *)(ea + 1) = (char)('a' + off / 8 % 26);
 	for (unsigned i = 0; i < n; i++) {
-		ptrs[i] = be64_of(
-			ea_block(tr, hold, ip, GFS2_METATYPE_ED, &ed));
+		ptrs[i] =
+			be64_of(ea_block(tr, hold, ip, GFS2_METATYPE_ED, &ed));
 		buf_put(ed);
 	}
 	return off + be32_get(ea->ea_rec_len);
@@ -502,8 +501,8 @@ static void give_attributes(struct inode *ip, unsigned blocks)
 	rgrp_hold_init(&hold);
 	assert_int_equal(inode_lock(&volume_req, ip, LM_ST_EXCLUSIVE, &gh), 0);
 	assert_int_equal(inode_dibuf(ip, false, &dibuf), 0);
-	assert_int_equal(
-		rgrp_reserve(ip, want, want, RGRP_META, false, &hold), 0);
+	assert_int_equal(rgrp_reserve(ip, want, want, RGRP_META, false, &hold),
+			 0);
 	assert_int_equal(trans_begin(vol.fs->fs_journal, &tr,
 				     want + 1 + rgrp_trans_blocks(&hold, want),
 				     0, 0),
@@ -517,8 +516,8 @@ static void give_attributes(struct inode *ip, unsigned blocks)
 		ip->i_eattr = ea_block(&tr, &hold, ip, GFS2_METATYPE_IN, &ind);
 		ip->i_flags |= GFS2_DIF_EA_INDIRECT;
 		for (i = 0; i < blocks; i++) {
-			gfs2_indirect_ptrs(ind->b_data)[i] = be64_of(ea_block(
-				&tr, &hold, ip, GFS2_METATYPE_EA, &b));
+			gfs2_indirect_ptrs(ind->b_data)[i] = be64_of(
+				ea_block(&tr, &hold, ip, GFS2_METATYPE_EA, &b));
 			ea_fill(&tr, &hold, ip, b);
 			buf_put(b);
 		}
@@ -534,7 +533,7 @@ static void give_attributes(struct inode *ip, unsigned blocks)
 
 static void test_attributes(void **state)
 {
-	struct volume_geometry g = { 0 };
+	struct volume_geometry g = {0};
 	struct inode *ip;
 	int64_t before;
 
@@ -559,7 +558,7 @@ static void test_attributes(void **state)
 /* Removed while open, then the machine dies: the next mount releases it. */
 static void test_recovery_releases(void **state)
 {
-	struct volume_geometry g = { 0 };
+	struct volume_geometry g = {0};
 	struct inode *ips[5];
 	char name[8];
 	int64_t before;
@@ -585,7 +584,7 @@ static void test_recovery_releases(void **state)
 /* The machine dies in the middle of releasing: the next mount goes on. */
 static void test_recovery_goes_on(void **state)
 {
-	struct volume_geometry g = { .bsize = 1024 };
+	struct volume_geometry g = {.bsize = 1024};
 	struct inode *file, *attrs, *dir;
 	struct glock_holder gh;
 	int64_t before;
@@ -622,7 +621,7 @@ static void test_recovery_goes_on(void **state)
 /* In the bitmap it looks unlinked, but it has a name: leave it alone. */
 static void test_linked_inode_is_left_alone(void **state)
 {
-	struct volume_geometry g = { 0 };
+	struct volume_geometry g = {0};
 	struct rgrp_hold hold;
 	struct inode *ip;
 	struct trans tr;
@@ -653,7 +652,7 @@ static void test_linked_inode_is_left_alone(void **state)
 /* A tree that leads out of the groups: nothing of it gets to the disk. */
 static void test_damaged_tree(void **state)
 {
-	struct volume_geometry g = { 0 };
+	struct volume_geometry g = {0};
 	struct inode *ip;
 	struct buf *dibuf;
 

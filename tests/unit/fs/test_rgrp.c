@@ -91,22 +91,21 @@ static void own(struct owned *o, uint64_t start, uint32_t len)
 		return;
 	}
 	assert_true(o->count < OWNED_MAX);
-	o->ext[o->count++] = (struct rgrp_extent){ start, len };
+	o->ext[o->count++] = (struct rgrp_extent){start, len};
 }
 
 /* Enter all places of the hold into the bitmap. */
-static void alloc_all(struct rgrp_hold *hold, struct inode *ip,
-		      struct owned *o)
+static void alloc_all(struct rgrp_hold *hold, struct inode *ip, struct owned *o)
 {
 	struct journal *j = vol.fs->fs_journal;
 	struct trans tr;
 	uint64_t start;
 	uint32_t n;
 
-	assert_int_equal(
-		trans_begin(j, &tr, rgrp_trans_blocks(hold, hold->rh_blocks),
-			    0, 0),
-		0);
+	assert_int_equal(trans_begin(j, &tr,
+				     rgrp_trans_blocks(hold, hold->rh_blocks),
+				     0, 0),
+			 0);
 	while (hold->rh_blocks) {
 		n = rgrp_alloc(&tr, hold, ip, UINT32_MAX, &start);
 		own(o, start, n);
@@ -167,7 +166,7 @@ static enum gfs2_blkst state_of(uint64_t blkno)
 
 static void test_hold_is_memory_only(void **state)
 {
-	struct volume_geometry g = { 0 };
+	struct volume_geometry g = {0};
 	struct rgrp_hold hold, other;
 	struct rgrp_extent ext;
 	struct inode ip;
@@ -178,8 +177,8 @@ static void test_hold_is_memory_only(void **state)
 	before = statfs_free(vol.fs);
 	rgrp_hold_init(&hold);
 	rgrp_hold_init(&other);
-	assert_int_equal(
-		rgrp_reserve(&ip, 100, 10, RGRP_META, false, &hold), 0);
+	assert_int_equal(rgrp_reserve(&ip, 100, 10, RGRP_META, false, &hold),
+			 0);
 	assert_int_equal(hold.rh_blocks, 100);
 	ext = rgrp_peek(&hold, 50);
 	assert_int_equal(ext.len, 50);
@@ -193,8 +192,8 @@ static void test_hold_is_memory_only(void **state)
 	rgrp_drop(&hold);
 	rgrp_drop(&hold);
 	/* Given back, they are the first choice again. */
-	assert_int_equal(
-		rgrp_reserve(&ip, 100, 10, RGRP_META, false, &hold), 0);
+	assert_int_equal(rgrp_reserve(&ip, 100, 10, RGRP_META, false, &hold),
+			 0);
 	assert_int_equal(rgrp_peek(&hold, 1).start, ext.start);
 	rgrp_drop(&hold);
 	finish();
@@ -203,9 +202,9 @@ static void test_hold_is_memory_only(void **state)
 static void test_random_life(void **state)
 {
 	static const struct volume_geometry geometries[] = {
-		{ .bsize = 4096, .size_mib = 300 },
-		{ .bsize = 1024, .size_mib = 64, .format = 1801 },
-		{ .bsize = 512, .size_mib = 64 },
+		{.bsize = 4096, .size_mib = 300},
+		{.bsize = 1024, .size_mib = 64, .format = 1801},
+		{.bsize = 512, .size_mib = 64},
 	};
 	static struct owned o;
 	struct ug_prng prng;
@@ -222,8 +221,8 @@ static void test_random_life(void **state)
 			unsigned victim = o.count;
 
 			if (o.count && ug_prng_below(&prng, 5) < 2)
-				victim = (unsigned)ug_prng_below(&prng,
-								 o.count);
+				victim =
+					(unsigned)ug_prng_below(&prng, o.count);
 			if (victim < o.count) {
 				struct rgrp_extent *e = &o.ext[victim];
 				uint32_t n = 1 + (uint32_t)ug_prng_below(
@@ -236,12 +235,11 @@ static void test_random_life(void **state)
 				if (!e->len)
 					*e = o.ext[--o.count];
 			} else if (o.count < OWNED_MAX - 64) {
-				uint32_t want = 1 + (uint32_t)ug_prng_below(
-							    &prng, 300);
+				uint32_t want =
+					1 + (uint32_t)ug_prng_below(&prng, 300);
 
-				assert_int_equal(take(&ip, want, 1, RGRP_META,
-						      &o),
-						 0);
+				assert_int_equal(
+					take(&ip, want, 1, RGRP_META, &o), 0);
 			}
 			assert_int_equal(statfs_free(vol.fs),
 					 before - (int64_t)owned_blocks(&o));
@@ -269,7 +267,7 @@ static void take_all(struct inode *ip, struct owned *o)
 
 static void test_freed_waits_for_commit(void **state)
 {
-	struct volume_geometry g = { 0 };
+	struct volume_geometry g = {0};
 	struct rgrp_hold hold;
 	static struct owned o;
 	struct inode ip;
@@ -300,7 +298,7 @@ static void test_freed_waits_for_commit(void **state)
 
 static void test_wrong_states(void **state)
 {
-	struct volume_geometry g = { 0 };
+	struct volume_geometry g = {0};
 	struct rgrp_hold hold;
 	struct inode ip;
 	struct trans tr;
@@ -379,10 +377,10 @@ static uint64_t dinode_step(char step, uint64_t addr, uint64_t *formal)
 
 static void test_dinodes(void **state)
 {
-	struct volume_geometry g = { 0 };
+	struct volume_geometry g = {0};
 	uint64_t total, free_, dinodes, free2, dinodes2;
 	uint64_t addrs[280], formal, last = 0;
-	struct found found = { 0 };
+	struct found found = {0};
 	unsigned i, n = UG_ARRAY_SIZE(addrs);
 
 	start(&g);
@@ -398,15 +396,13 @@ static void test_dinodes(void **state)
 	assert_int_equal(dinodes2, dinodes + n);
 	for (i = 0; i < n; i++)
 		dinode_step('u', addrs[i], NULL);
-	assert_int_equal(rgrps_each_unlinked(vol.fs, note_unlinked, &found),
-			 0);
+	assert_int_equal(rgrps_each_unlinked(vol.fs, note_unlinked, &found), 0);
 	assert_int_equal(found.count, n);
 	assert_memory_equal(found.addrs, addrs, sizeof(addrs));
 	for (i = 0; i < n; i++)
 		dinode_step('f', addrs[i], NULL);
 	found.count = 0;
-	assert_int_equal(rgrps_each_unlinked(vol.fs, note_unlinked, &found),
-			 0);
+	assert_int_equal(rgrps_each_unlinked(vol.fs, note_unlinked, &found), 0);
 	assert_int_equal(found.count, 0);
 	assert_int_equal(rgrps_sum(vol.fs, &total, &free2, &dinodes2), 0);
 	assert_int_equal(free2, free_);
@@ -429,9 +425,9 @@ static unsigned grow_in_turns(unsigned files, unsigned writers, unsigned steps)
 	}
 	for (k = 0; k < steps; k++)
 		for (i = 0; i < files; i++)
-			assert_int_equal(take(&ip[i], STEP_BLOCKS, 1,
-					      RGRP_DATA, &o[i]),
-					 0);
+			assert_int_equal(
+				take(&ip[i], STEP_BLOCKS, 1, RGRP_DATA, &o[i]),
+				0);
 	check_groups(vol.fs);
 	for (i = 0; i < files; i++) {
 		most = UG_MAX(most, o[i].count);
@@ -444,7 +440,7 @@ static unsigned grow_in_turns(unsigned files, unsigned writers, unsigned steps)
 
 static void test_growing_files_keep_apart(void **state)
 {
-	struct volume_geometry g = { .size_mib = 512 };
+	struct volume_geometry g = {.size_mib = 512};
 
 	start(&g);
 	/* 2,000 blocks each: windows double, so some dozen pieces at most. */
@@ -456,7 +452,7 @@ static void test_growing_files_keep_apart(void **state)
 
 static void test_leftovers_continue(void **state)
 {
-	struct volume_geometry g = { 0 };
+	struct volume_geometry g = {0};
 	static struct owned o;
 	struct rgrp_hold hold;
 	struct inode ip;
@@ -474,8 +470,7 @@ static void test_leftovers_continue(void **state)
 					      RGRP_DATA, false, &hold),
 				 0);
 		assert_int_equal(trans_begin(vol.fs->fs_journal, &tr,
-					     rgrp_trans_blocks(&hold, 8), 0,
-					     0),
+					     rgrp_trans_blocks(&hold, 8), 0, 0),
 				 0);
 		assert_int_equal(rgrp_alloc(&tr, &hold, &ip, STEP_BLOCKS, &at),
 				 STEP_BLOCKS);
@@ -491,7 +486,7 @@ static void test_leftovers_continue(void **state)
 
 static void test_windows_yield_when_full(void **state)
 {
-	struct volume_geometry g = { 0 };
+	struct volume_geometry g = {0};
 	static struct owned mine, theirs;
 	struct inode writer, taker;
 
@@ -519,8 +514,8 @@ static void test_windows_yield_when_full(void **state)
 
 static void test_spread(void **state)
 {
-	struct volume_geometry g = { .size_mib = 2048 };
-	struct rgrp *seen[8] = { NULL };
+	struct volume_geometry g = {.size_mib = 2048};
+	struct rgrp *seen[8] = {NULL};
 	struct inode ip;
 	unsigned different = 0;
 
@@ -531,9 +526,8 @@ static void test_spread(void **state)
 		unsigned k = 0;
 
 		rgrp_hold_init(&hold);
-		assert_int_equal(rgrp_reserve(&ip, 2, 2, RGRP_SPREAD, false,
-					      &hold),
-				 0);
+		assert_int_equal(
+			rgrp_reserve(&ip, 2, 2, RGRP_SPREAD, false, &hold), 0);
 		seen[i] = hold.rh_rg;
 		while (seen[k] != seen[i])
 			k++;
@@ -590,7 +584,7 @@ static void *party_run(void *arg)
 
 static void test_many_at_once(void **state)
 {
-	struct volume_geometry g = { .bsize = 1024, .size_mib = 100 };
+	struct volume_geometry g = {.bsize = 1024, .size_mib = 100};
 	static struct party parties[4];
 	uint64_t sum = 0;
 	int64_t before;
@@ -663,9 +657,9 @@ static void promises_are_kept(const struct volume_geometry *g)
 static void test_promises_are_kept(void **state)
 {
 	static const struct volume_geometry geometries[] = {
-		{ 0 },
-		{ .size_mib = 600 },
-		{ .bsize = 1024, .size_mib = 128, .journals = 3 },
+		{0},
+		{.size_mib = 600},
+		{.bsize = 1024, .size_mib = 128, .journals = 3},
 	};
 
 	for (unsigned i = 0; i < UG_ARRAY_SIZE(geometries); i++)
@@ -674,7 +668,7 @@ static void test_promises_are_kept(void **state)
 
 static void test_holds_of_metadata_count(void **state)
 {
-	struct volume_geometry g = { 0 };
+	struct volume_geometry g = {0};
 	struct rgrp_hold hold;
 	struct inode ip;
 	uint64_t left = 0, again = 0, step;
@@ -686,8 +680,8 @@ static void test_holds_of_metadata_count(void **state)
 		while (space_promise(vol.fs, step) == 0)
 			left += step;
 	space_unpromise(vol.fs, left);
-	assert_int_equal(
-		rgrp_reserve(&ip, 100, 100, RGRP_META, false, &hold), 0);
+	assert_int_equal(rgrp_reserve(&ip, 100, 100, RGRP_META, false, &hold),
+			 0);
 	for (step = 1024; step; step /= 2)
 		while (space_promise(vol.fs, step) == 0)
 			again += step;
@@ -716,7 +710,7 @@ static void flip_byte(uint64_t offset)
 /* Damage at this byte of the last group is found when the group is used. */
 static void damaged_group(uint64_t byte)
 {
-	struct volume_geometry g = { 0 };
+	struct volume_geometry g = {0};
 	struct rgrp_hold hold;
 	uint64_t data0, addr;
 	struct rgrps *rgs;
@@ -739,8 +733,8 @@ static void damaged_group(uint64_t byte)
 
 static void test_damaged_group(void **state)
 {
-	damaged_group(7); /* type */
-	damaged_group(31); /* free count: checksum */
+	damaged_group(7);   /* type */
+	damaged_group(31);  /* free count: checksum */
 	damaged_group(200); /* bitmap: disagrees with the header */
 }
 

@@ -44,8 +44,8 @@ static void set_to_bytes(const uint64_t *set, uint8_t *bytes, uint32_t bits)
 
 static void test_ranges(void **state)
 {
-	uint64_t set[BITS_MAX / 64 + 1] = { 0 };
-	uint8_t want[BITS_MAX] = { 0 }, got[BITS_MAX];
+	uint64_t set[BITS_MAX / 64 + 1] = {0};
+	uint8_t want[BITS_MAX] = {0}, got[BITS_MAX];
 	uint32_t start, len, sum, i;
 
 	ug_prng_seed(&prng, 1);
@@ -84,7 +84,7 @@ static bool all_are(const uint8_t *map, uint32_t start, uint32_t len,
 
 static void test_states(void **state)
 {
-	uint8_t map[BITS_MAX / 4] = { 0 }, want[BITS_MAX] = { 0 };
+	uint8_t map[BITS_MAX / 4] = {0}, want[BITS_MAX] = {0};
 	uint32_t start, len, i;
 
 	ug_prng_seed(&prng, 2);
@@ -100,8 +100,8 @@ static void test_states(void **state)
 		to = (enum gfs2_blkst)below(4);
 		assert_int_equal(rgrp_states_are(map, start, len, to),
 				 all_are(map, start, len, to));
-		assert_true(rgrp_states_are(map, start, 1,
-					    state_at(map, start)));
+		assert_true(
+			rgrp_states_are(map, start, 1, state_at(map, start)));
 	}
 }
 
@@ -177,8 +177,8 @@ static void check_find(const uint64_t *set, const uint64_t *soft,
 	uint32_t from = below(bits + 2), want = 1 + below(60);
 	struct rgrp_run run = rgrp_run_find(set, soft, bits, from, want);
 	uint32_t max = longest(avail, avoid, bits);
-	uint32_t start = first_fit(avail, avoid, bits, from >= bits ? 0 : from,
-				   want);
+	uint32_t start =
+		first_fit(avail, avoid, bits, from >= bits ? 0 : from, want);
 
 	assert_int_equal(run.len, UG_MIN(max, want));
 	if (!run.len)
