@@ -40,6 +40,7 @@ struct rig {
 	bool ready;
 	enum fuse_place last_place;
 	bool data_aligned;
+	bool stale; /* a request saw what an earlier one had left */
 	int start_result;
 };
 
@@ -72,12 +73,13 @@ static int handle_locked(struct rig *rig, const struct fuse_request *req,
 		return wait_at_gate(rig, place);
 	case FUSE_OPEN: /* done inline, answered by the notifier lane */
 		if (place == FUSE_INLINE) {
+			rig->stale |= reply->carry != 0;
 			reply->open = (struct fuse_open_out){.fh = 5};
 			reply->carry = 1;
 			return FUSE_TO_NOTIFIER;
 		}
-		assert_int_equal(place, FUSE_NOTIFIER);
-		assert_int_equal(reply->carry, 1);
+		if (place != FUSE_NOTIFIER || reply->carry != 1)
+			return -EPROTO;
 		reply->body_len = sizeof(reply->open);
 		return 0;
 	case FUSE_WRITE: /* waits, but others wait for it */
@@ -95,9 +97,7 @@ static int handle_locked(struct rig *rig, const struct fuse_request *req,
 		rig->forgets++;
 		return 0;
 	case FUSE_GETATTR:
-		/* What an earlier request left must not be seen. */
-		assert_int_equal(reply->body_len, 0);
-		assert_int_equal(reply->carry, 0);
+		rig->stale |= reply->body_len || reply->carry;
 		return 0;
 	default:
 		return -ENOTTY;
@@ -357,13 +357,17 @@ static void test_notifier_lane(void **state)
 {
 	struct fuse_open_in in = {0};
 	struct rig *rig = *state;
-	uint64_t unique = rig_send(rig, FUSE_OPEN, &in, sizeof(in), "", 0);
 
-	assert_int_equal(rig_expect(rig, unique, 0),
-			 sizeof(struct fuse_open_out));
-	/* Its slot is used again without a trace of it. */
-	for (unsigned i = 0; i < 10; i++)
+	for (unsigned i = 0; i < 10; i++) {
+		uint64_t unique =
+			rig_send(rig, FUSE_OPEN, &in, sizeof(in), "", 0);
+
+		assert_int_equal(rig_expect(rig, unique, 0),
+				 sizeof(struct fuse_open_out));
+		/* Its slot is used again without a trace of it. */
 		rig_expect(rig, rig_send_getattr(rig), 0);
+	}
+	assert_false(rig->stale);
 }
 
 static void test_read_answers_data(void **state)
