@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "base/compiler.h"
@@ -215,23 +217,55 @@ static char *resolve_source(const char *source)
 	return source[0] == '/' ? strdup(source) : realpath(source, NULL);
 }
 
+/*
+ * The mount point must be a directory that answers: asked for with statfs(),
+ * since the kernel may know the attributes of a dead mount by heart.
+ */
+static int check_dir(const char *dir)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (!statfs(dir, &fs) && !stat(dir, &st)) {
+		if (S_ISDIR(st.st_mode))
+			return EXIT_OK;
+		errno = ENOTDIR;
+	}
+	switch (errno) {
+	case ENOTCONN:
+	case ECONNABORTED:
+		fprintf(stderr,
+			"ugfs: %s is a mount whose process has died; unmount "
+			"it first\n",
+			dir);
+		break;
+	case ENOTDIR:
+		fprintf(stderr, "ugfs: mount point %s is not a directory\n",
+			dir);
+		break;
+	default:
+		fprintf(stderr, "ugfs: mount point %s: %s\n", dir,
+			strerror(errno));
+	}
+	return EXIT_MOUNT;
+}
+
 static int resolve_paths(struct mount_request *req, char **source, char **dir)
 {
+	int code;
+
 	*source = resolve_source(req->source);
 	if (!*source) {
 		fprintf(stderr, "ugfs: %s: %s\n", req->source, strerror(errno));
 		return EXIT_MOUNT;
 	}
+	code = check_dir(req->dir);
+	if (code)
+		return code;
 	*dir = realpath(req->dir, NULL);
 	if (!*dir) {
-		if (errno == ENOTCONN)
-			fprintf(stderr,
-				"ugfs: %s is a mount whose process has died; "
-				"unmount it first\n",
-				req->dir);
-		else
-			fprintf(stderr, "ugfs: mount point %s: %s\n", req->dir,
-				strerror(errno));
+		fprintf(stderr, "ugfs: mount point %s: %s\n", req->dir,
+			strerror(errno));
 		return EXIT_MOUNT;
 	}
 	req->source = *source;

@@ -15,6 +15,7 @@
 
 set -eu
 export LC_ALL=C
+lib=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 
 skip() {
 	echo "SKIP: $*"
@@ -145,10 +146,18 @@ umount_volume() {
 	"$UGFS" umount "$1" || fail "umount of $1 returned $?"
 }
 
+# Without a look at it: it may be a dead mount.
+full_path() {
+	case $1 in
+	/*) echo "$1" ;;
+	*) echo "$work/$1" ;;
+	esac
+}
+
 # The process id of a mount process.
 mount_pid() {
 	local dev
-	dev=$(awk -v dir="$1" '$5 == dir { dev = $3 } END { print dev }' \
+	dev=$(awk -v dir="$(full_path "$1")" '$5 == dir { dev = $3 } END { print dev }' \
 		/proc/self/mountinfo)
 	awk '$1 == "pid" { print $2 }' "/run/ugfs/$dev"
 }
@@ -163,7 +172,8 @@ kill_volume() {
 }
 
 process_gone() {
-	! kill -0 "$1" 2>/dev/null || grep -q '^State:.Z' "/proc/$1/status"
+	! kill -0 "$1" 2>/dev/null ||
+		grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null
 }
 
 # The referee: exit status 0, and not a line but those of a clean run. It can
@@ -171,13 +181,13 @@ process_gone() {
 clean_fsck() {
 	local status=0 bad
 	fsck.gfs2 -n "$1" > fsck.log 2>&1 || status=$?
-	bad=$(grep -v -x -f "$(dirname "$lib")/fsck-clean.txt" fsck.log || true)
+	# Its progress lands in the middle of lines.
+	bad=$(sed 's/\r*[0-9]* percent complete\.\r*//g' fsck.log |
+		grep -v -x -f "$lib/fsck-clean.txt" || true)
 	[ "$status" = 0 ] && [ -z "$bad" ] ||
 		fail "fsck.gfs2 -n $1 exited with $status and said: $bad"
 	rm -f fsck.log
 }
-lib=$(readlink -f "${BASH_SOURCE[0]}")
-
 # No sanitizer has reported anything, no assertion has failed.
 clean_logs() {
 	for f in "$work"/sanitizer.*; do

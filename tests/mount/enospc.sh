@@ -8,7 +8,7 @@ pattern=$HELPERS/mt_pattern
 make_volume vol.img 64M -J 8
 for round in 1 2; do
 	mount_volume vol.img mnt
-	errno ENOSPC dd if=/dev/zero of=mnt/fill bs=64k
+	refused 1 "No space left" dd if=/dev/zero of=mnt/fill bs=64k
 	# What dd was told is written, is there
 	size=$(stat -c %s mnt/fill)
 	[ "$size" -gt 20000000 ] || fail "full after $size bytes"

@@ -14,7 +14,7 @@ unchanged() {
 	! mountpoint -q mnt || fail "mounted all the same"
 }
 
-make_volume vol.img 100M
+make_volume vol.img 60M
 
 # The mount point
 refused 32 "No such file" "$UGFS" mount vol.img nowhere
@@ -36,16 +36,16 @@ unchanged 32 "foreign.img" foreign.img
 mkfs.ext4 -q foreign.img
 unchanged 32 'holds "ext4"' foreign.img
 cp --sparse=always vol.img truncated.img
-truncate -s 40M truncated.img
+truncate -s 30M truncated.img
 unchanged 32 "truncated.img" truncated.img
 cp --sparse=always vol.img damaged.img
-master=$(gfs2_edit -p sb damaged.img | awk '$1 == "no_addr" { print $2; exit }')
+master=$(gfs2_edit -p sb ./damaged.img | awk '$1 == "no_addr" { print $2; exit }')
 dd if=/dev/zero of=damaged.img bs=4096 seek=$((master)) count=1 conv=notrunc \
 	status=none
 unchanged 32 "damaged.img" damaged.img
 
 # Lock protocols
-make_volume cluster.img 100M -p lock_dlm -t alpha:vol
+make_volume cluster.img 60M -p lock_dlm -t alpha:vol
 unchanged 32 "lock_dlm" cluster.img
 unchanged 32 "lock_dlm" cluster.img -o lockproto=lock_dlm
 unchanged 32 "force" cluster.img -o lockproto=lock_nolock

@@ -13,6 +13,7 @@ exec 5< mnt/before
 ( while echo x >> mnt/busy; do :; done ) 2> /dev/null &
 writer=$!
 wait_for 10 "a write" test -s mnt/busy
+"$HELPERS/mt_sys" fsync mnt/busy
 kill -KILL "$(mount_pid mnt)"
 wait "$writer" || true
 errno ENOTCONN "$HELPERS/mt_sys" open mnt/before r

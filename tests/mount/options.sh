@@ -20,7 +20,7 @@ umount_clean mnt vol.img
 # The metadata tree, for those who want to see it.
 mount_volume vol.img mnt meta,ro
 same "meta" "$(ls mnt | tr '\n' ' ')" \
-	"inum jindex per_node quota rindex root statfs "
+	"inum jindex per_node quota rindex statfs "
 same "journals" "$(ls mnt/jindex | tr '\n' ' ')" "journal0 journal1 "
 umount_clean mnt vol.img
 
@@ -53,11 +53,13 @@ same "after sync and a crash" "$(cat mnt/durable)" durable
 check "directory after sync and a crash" test -d mnt/durable.d
 umount_clean mnt vol.img
 
+chmod 755 "$work"
 # suiddir: what is made in such a directory belongs to its owner.
 mount_volume vol.img mnt suiddir
 mkdir mnt/s
 chown 1234:0 mnt/s
 chmod 4777 mnt/s
-setpriv --reuid=2345 --clear-groups touch mnt/s/file
+setpriv --reuid=2345 --clear-groups "$HELPERS/mt_sys" \
+	open mnt/s/file w,creat
 same "owner with suiddir" "$(stat -c %u mnt/s/file)" 1234
 umount_clean mnt vol.img

@@ -46,7 +46,7 @@ truncate -s 8G mnt/sparse
 "$pattern" verify mnt/sparse 3G 3M 5
 truncate -s 100 mnt/sparse
 sync mnt/sparse
-[ "$(blocks mnt/sparse)" -le 16 ] || fail "$(blocks mnt/sparse) blocks for 100"
+[ "$(blocks mnt/sparse)" -le 64 ] || fail "$(blocks mnt/sparse) blocks for 100"
 "$pattern" verify mnt/sparse 0 100 9
 
 rm mnt/sparse

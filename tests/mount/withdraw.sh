@@ -45,10 +45,18 @@ mount_volume small/vol.img mnt
 echo first > mnt/first
 sync mnt/first
 i=0
-while "$HELPERS/mt_pattern" write mnt/f$i 0 4M 1 fsync 2> /dev/null; do
+while "$HELPERS/mt_pattern" write mnt/f$i 0 4M 1 fsync 2> note; do
 	i=$((i + 1))
 	[ $i -lt 40 ] || fail "a device without room took everything"
 done
+# Data that could not be written is the problem of its file ...
+grep -q -E "Input/output error|No space left" note || fail "fsync said: $(cat note)"
+same "another file" "$(cat mnt/first)" first
+# ... but metadata is everybody's
+mkdir mnt/d
+for i in $(seq 5000); do
+	: > mnt/d/$i || break
+done 2> /dev/null
 wait_for 20 "the withdraw" grep -q withdrawn mnt.log
 errno EIO "$HELPERS/mt_sys" mkdir mnt/x
 "$UGFS" umount mnt 2> note || fail "umount returned $?"
