@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -553,6 +554,95 @@ static void test_attributes(void **state)
 	finish();
 }
 
+/* ---- a full volume ---- */
+
+#define CHUNK_BYTES (1u << 20)
+
+/* Write a file until there is no room; how many bytes it took. */
+static uint64_t fill_up(const char *name)
+{
+	struct fs_make mk = {
+		.name = name,
+		.len = strlen(name),
+		.mode = S_IFREG | 0644,
+	};
+	void *data = blkdev_alloc(CHUNK_BYTES);
+	struct inode *ip;
+	struct fs_entry e;
+	uint64_t size = 0;
+	bool created;
+	ssize_t n;
+
+	assert_non_null(data);
+	memset(data, 'x', CHUNK_BYTES);
+	assert_int_equal(
+		fs_create(&volume_req, root, &mk, O_RDWR, &e, &created), 0);
+	ip = fs_inode_get(vol.fs, e.nodeid);
+	while ((n = fs_write(&volume_req, ip, data, CHUNK_BYTES, size, 0)) > 0)
+		size += (uint64_t)n;
+	assert_int_equal(n, -ENOSPC);
+	/* What was accepted gets to the disk. */
+	assert_int_equal(fs_fsync(&volume_req, ip, false), 0);
+	fs_release(ip, O_RDWR);
+	inode_put(ip);
+	fs_forget(vol.fs, e.nodeid, 1);
+	free(data);
+	return size;
+}
+
+/* What one file gives back, the next one can have at once. */
+static void test_full_volume(void **state)
+{
+	struct volume_geometry g = {.size_mib = 80};
+	uint64_t first, again;
+	int64_t before;
+
+	start(&g);
+	before = free_blocks();
+	first = fill_up("a");
+	assert_true(first >= (uint64_t)(before - 600) * 4096);
+	for (unsigned i = 0; i < 4; i++) {
+		remove_name("a");
+		again = fill_up("a");
+		assert_int_equal(again, first);
+	}
+	remove_name("a");
+	assert_int_equal(free_blocks(), before);
+	assert_int_equal(space_promised(vol.fs), 0);
+	finish();
+}
+
+static void *fill_thread(void *arg)
+{
+	fill_up(arg);
+	return NULL;
+}
+
+/* Promises to one hold against the allocations of all others. */
+static void test_full_by_many(void **state)
+{
+	static const char *const names[] = {"a", "b", "c", "d"};
+	struct volume_geometry g = {.bsize = 1024, .size_mib = 60};
+	pthread_t threads[UG_ARRAY_SIZE(names)];
+	int64_t before;
+	unsigned i;
+
+	start(&g);
+	before = free_blocks();
+	for (i = 0; i < UG_ARRAY_SIZE(names); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, fill_thread,
+						(void *)names[i]),
+				 0);
+	for (i = 0; i < UG_ARRAY_SIZE(names); i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(space_promised(vol.fs), 0);
+	check_now();
+	for (i = 0; i < UG_ARRAY_SIZE(names); i++)
+		remove_name(names[i]);
+	assert_int_equal(free_blocks(), before);
+	finish();
+}
+
 /* ---- crashes ---- */
 
 /* Removed while open, then the machine dies: the next mount releases it. */
@@ -685,6 +775,8 @@ int main(void)
 		cmocka_unit_test(test_holes_only),
 		cmocka_unit_test(test_hashed_directory),
 		cmocka_unit_test(test_attributes),
+		cmocka_unit_test(test_full_volume),
+		cmocka_unit_test(test_full_by_many),
 		cmocka_unit_test(test_recovery_releases),
 		cmocka_unit_test(test_recovery_goes_on),
 		cmocka_unit_test(test_linked_inode_is_left_alone),
