@@ -73,7 +73,7 @@ static int64_t free_blocks(void)
 
 static struct inode *make(const char *name, uint32_t mode)
 {
-	struct fs_make mk = {.name = name, .len = strlen(name), .mode = mode};
+	struct fs_make mk = { .name = name, .len = strlen(name), .mode = mode };
 	struct fs_entry e;
 	struct inode *ip;
 
@@ -129,7 +129,7 @@ static void prepare(struct inode *ip, uint32_t flags)
 /* Map up to count blocks at lblock; how many there were places for. */
 static uint32_t map_some(struct inode *ip, uint64_t lblock, uint32_t count)
 {
-	struct tree_set set = {0};
+	struct tree_set set = { 0 };
 	struct rgrp_hold hold;
 	struct buf *dibuf;
 	struct trans tr;
@@ -206,12 +206,12 @@ static void free_from(struct inode *ip, uint64_t lblock)
 static void test_every_block_comes_back(void **state)
 {
 	static const struct volume_geometry geometries[] = {
-		{0},
-		{.bsize = 1024, .format = 1801},
-		{.bsize = 512},
+		{ 0 },
+		{ .bsize = 1024, .format = 1801 },
+		{ .bsize = 512 },
 	};
-	static const uint64_t places[] = {0,	34,    35,	482,	  483,
-					  6000, 70000, 1000000, 400000000};
+	static const uint64_t places[] = { 0,	 34,	35,	 482,	   483,
+					   6000, 70000, 1000000, 400000000 };
 
 	for (unsigned i = 0; i < UG_ARRAY_SIZE(geometries); i++) {
 		int64_t before;
@@ -247,7 +247,7 @@ static uint64_t transactions(void)
 /* What "rm -rf" of a source tree consists of. */
 static void test_small_files_take_one_transaction(void **state)
 {
-	struct volume_geometry g = {0};
+	struct volume_geometry g = { 0 };
 	struct inode *ips[40];
 	char name[16];
 	uint64_t before;
@@ -274,7 +274,7 @@ static void test_small_files_take_one_transaction(void **state)
 
 static void test_file_in_several_groups(void **state)
 {
-	struct volume_geometry g = {.size_mib = 1500};
+	struct volume_geometry g = { .size_mib = 1500 };
 	struct inode *ip, *other;
 	int64_t before;
 
@@ -308,7 +308,7 @@ static void test_file_in_several_groups(void **state)
 
 static void test_journaled_file(void **state)
 {
-	struct volume_geometry g = {0};
+	struct volume_geometry g = { 0 };
 	struct journal_stats st;
 	struct inode *ip;
 	int64_t before;
@@ -332,9 +332,9 @@ static void test_journaled_file(void **state)
 
 static void test_cutting_at_every_place(void **state)
 {
-	static const uint64_t cuts[] = {100000, 70001, 70000, 6600, 6599, 6001,
-					2000,	483,   482,   100,  3,	  1};
-	struct volume_geometry g = {.bsize = 1024, .size_mib = 128};
+	static const uint64_t cuts[] = { 100000, 70001, 70000, 6600, 6599, 6001,
+					 2000,	 483,	482,   100,  3,	   1 };
+	struct volume_geometry g = { .bsize = 1024, .size_mib = 128 };
 	struct inode *ip;
 
 	start(&g);
@@ -365,7 +365,7 @@ static void test_cutting_at_every_place(void **state)
 
 static void test_holes_only(void **state)
 {
-	struct volume_geometry g = {0};
+	struct volume_geometry g = { 0 };
 	struct inode *ip;
 
 	start(&g);
@@ -391,7 +391,7 @@ static size_t long_name(char name[256], unsigned i)
 
 static void make_many(struct inode *dir, unsigned n)
 {
-	struct fs_make mk = {.mode = S_IFREG | 0600};
+	struct fs_make mk = { .mode = S_IFREG | 0600 };
 	char name[256];
 	struct fs_entry e;
 
@@ -416,7 +416,7 @@ static void remove_many(struct inode *dir, unsigned n)
 
 static void test_hashed_directory(void **state)
 {
-	struct volume_geometry g = {.bsize = 1024, .size_mib = 128};
+	struct volume_geometry g = { .bsize = 1024, .size_mib = 128 };
 	struct inode *dir;
 	int64_t before;
 
@@ -483,11 +483,16 @@ static uint32_t ea_record(struct trans *tr, struct rgrp_hold *hold,
 static void ea_fill(struct trans *tr, struct rgrp_hold *hold, struct inode *ip,
 		    struct buf *b)
 {
-	uint32_t off = GFS2_EA_FIRST_OFF;
+	uint32_t off = GFS2_EA_FIRST_OFF, second;
+	struct gfs2_ea_header *ea;
 
 	off = ea_record(tr, hold, ip, b, off, 3, false);
+	second = off;
 	off = ea_record(tr, hold, ip, b, off, 16, false);
 	ea_record(tr, hold, ip, b, off, 1, true);
+	/* As a release that was interrupted leaves it. */
+	ea = (struct gfs2_ea_header *)((char *)b->b_data + second);
+	ea->ea_type = GFS2_EATYPE_UNUSED;
 }
 
 /* blocks 0: a single EA block; else so many below an indirect block. */
@@ -534,7 +539,7 @@ static void give_attributes(struct inode *ip, unsigned blocks)
 
 static void test_attributes(void **state)
 {
-	struct volume_geometry g = {0};
+	struct volume_geometry g = { 0 };
 	struct inode *ip;
 	int64_t before;
 
@@ -593,7 +598,7 @@ static uint64_t fill_up(const char *name)
 /* What one file gives back, the next one can have at once. */
 static void test_full_volume(void **state)
 {
-	struct volume_geometry g = {.size_mib = 80};
+	struct volume_geometry g = { .size_mib = 80 };
 	uint64_t first, again;
 	int64_t before;
 
@@ -621,8 +626,8 @@ static void *fill_thread(void *arg)
 /* Promises to one hold against the allocations of all others. */
 static void test_full_by_many(void **state)
 {
-	static const char *const names[] = {"a", "b", "c", "d"};
-	struct volume_geometry g = {.bsize = 1024, .size_mib = 60};
+	static const char *const names[] = { "a", "b", "c", "d" };
+	struct volume_geometry g = { .bsize = 1024, .size_mib = 60 };
 	pthread_t threads[UG_ARRAY_SIZE(names)];
 	int64_t before;
 	unsigned i;
@@ -648,7 +653,7 @@ static void test_full_by_many(void **state)
 /* Removed while open, then the machine dies: the next mount releases it. */
 static void test_recovery_releases(void **state)
 {
-	struct volume_geometry g = {0};
+	struct volume_geometry g = { 0 };
 	struct inode *ips[5];
 	char name[8];
 	int64_t before;
@@ -674,7 +679,7 @@ static void test_recovery_releases(void **state)
 /* The machine dies in the middle of releasing: the next mount goes on. */
 static void test_recovery_goes_on(void **state)
 {
-	struct volume_geometry g = {.bsize = 1024};
+	struct volume_geometry g = { .bsize = 1024 };
 	struct inode *file, *attrs, *dir;
 	struct glock_holder gh;
 	int64_t before;
@@ -711,7 +716,7 @@ static void test_recovery_goes_on(void **state)
 /* In the bitmap it looks unlinked, but it has a name: leave it alone. */
 static void test_linked_inode_is_left_alone(void **state)
 {
-	struct volume_geometry g = {0};
+	struct volume_geometry g = { 0 };
 	struct rgrp_hold hold;
 	struct inode *ip;
 	struct trans tr;
@@ -742,7 +747,7 @@ static void test_linked_inode_is_left_alone(void **state)
 /* A tree that leads out of the groups: nothing of it gets to the disk. */
 static void test_damaged_tree(void **state)
 {
-	struct volume_geometry g = {0};
+	struct volume_geometry g = { 0 };
 	struct inode *ip;
 	struct buf *dibuf;
 
