@@ -363,6 +363,33 @@ static void test_cutting_at_every_place(void **state)
 	finish();
 }
 
+/*
+ * Of a long file's rear, only what stays is logged; each pointer block that
+ * goes is revoked, as its older image must not come back over its next use.
+ */
+static void test_cutting_logs_little(void **state)
+{
+	struct volume_geometry g = { 0 };
+	struct journal_stats before, after;
+	struct inode *ip;
+	uint32_t inptrs;
+
+	start(&g);
+	inptrs = vol.fs->fs_geom.inptrs;
+	ip = make("f", S_IFREG | 0644);
+	map_blocks(ip, 0, 20 * inptrs);
+	assert_int_equal(journal_flush(vol.fs->fs_journal, UINT64_MAX), 0);
+	journal_stats(vol.fs->fs_journal, &before);
+	free_from(ip, 1);
+	assert_int_equal(journal_flush(vol.fs->fs_journal, UINT64_MAX), 0);
+	journal_stats(vol.fs->fs_journal, &after);
+	assert_int_equal(after.revokes - before.revokes, 19);
+	/* dinode, first pointer block, statfs, header; no further bitmaps */
+	assert_int_equal(after.blocks_logged - before.blocks_logged, 4);
+	inode_put(ip);
+	finish();
+}
+
 static void test_holes_only(void **state)
 {
 	struct volume_geometry g = { 0 };
@@ -777,6 +804,7 @@ int main(void)
 		cmocka_unit_test(test_file_in_several_groups),
 		cmocka_unit_test(test_journaled_file),
 		cmocka_unit_test(test_cutting_at_every_place),
+		cmocka_unit_test(test_cutting_logs_little),
 		cmocka_unit_test(test_holes_only),
 		cmocka_unit_test(test_hashed_directory),
 		cmocka_unit_test(test_attributes),
