@@ -79,6 +79,7 @@ static bool type_has_subtype(const char *type, const char *subtype)
 	return dot && !strncmp(type, "fuse", 4) && !strcmp(dot + 1, subtype);
 }
 
+/* Both paths are of block special files, which no FUSE mount can hold up. */
 static bool same_device(const char *a, const char *b)
 {
 	struct stat sa, sb;
@@ -94,6 +95,25 @@ struct mounts_seen {
 	bool as_block; /* our device has a fuseblk mount somewhere */
 };
 
+static void mount_look(const struct mntent *entry, const char *full,
+		       const struct fuse_mount_params *params,
+		       struct mounts_seen *seen)
+{
+	bool block = !strncmp(entry->mnt_type, "fuseblk", 7);
+	bool same;
+
+	/* Images are compared by name: a stat() could end in a dead mount. */
+	if (block && params->blockdev)
+		same = same_device(entry->mnt_fsname, params->source);
+	else
+		same = !strcmp(entry->mnt_fsname, params->source);
+	if (!same)
+		return;
+	seen->as_block |= block;
+	seen->here |= type_has_subtype(entry->mnt_type, params->subtype) &&
+		      !strcmp(entry->mnt_dir, full);
+}
+
 static void mounts_look(const char *full,
 			const struct fuse_mount_params *params,
 			struct mounts_seen *seen)
@@ -105,16 +125,8 @@ static void mounts_look(const char *full,
 	*seen = (struct mounts_seen){false, false};
 	if (!mounts)
 		return;
-	while (getmntent_r(mounts, &entry, text, sizeof(text))) {
-		if (strncmp(entry.mnt_type, "fuse", 4) ||
-		    !same_device(entry.mnt_fsname, params->source))
-			continue;
-		if (!strncmp(entry.mnt_type, "fuseblk", 7))
-			seen->as_block = true;
-		if (type_has_subtype(entry.mnt_type, params->subtype) &&
-		    !strcmp(entry.mnt_dir, full))
-			seen->here = true;
-	}
+	while (getmntent_r(mounts, &entry, text, sizeof(text)))
+		mount_look(&entry, full, params, seen);
 	endmntent(mounts);
 }
 
