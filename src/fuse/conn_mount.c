@@ -122,7 +122,7 @@ static void mounts_look(const char *full,
 	struct mntent entry;
 	char text[4 * PATH_MAX];
 
-	*seen = (struct mounts_seen){false, false};
+	*seen = (struct mounts_seen){ false, false };
 	if (!mounts)
 		return;
 	while (getmntent_r(mounts, &entry, text, sizeof(text)))
