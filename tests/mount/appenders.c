@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define RECORD_MAX 400
+#define PROCESSES_MAX 64
 
 /* Records have different lengths, so that their ends cross blocks. */
 static int format(char *record, int who, int number)
@@ -39,9 +40,9 @@ static void append(const char *path, int who, int records)
 	_exit(close(fd) ? 1 : 0);
 }
 
-static int verify(const char *path, int processes, int records)
+/* next[]: of each process, the number of the record to come; all 0. */
+static int verify(const char *path, int *next, int processes, int records)
 {
-	int *next = calloc((size_t)processes, sizeof(*next));
 	char line[RECORD_MAX], want[RECORD_MAX];
 	FILE *in = fopen(path, "r");
 	int who, number;
@@ -58,6 +59,8 @@ static int verify(const char *path, int processes, int records)
 			return 1;
 		}
 	}
+	if (in)
+		fclose(in);
 	for (who = 0; who < processes; who++) {
 		if (next[who] == records)
 			continue;
@@ -70,12 +73,15 @@ static int verify(const char *path, int processes, int records)
 
 int main(int argc, char **argv)
 {
+	int next[PROCESSES_MAX] = { 0 };
 	int processes, records, status, failed = 0;
 
 	if (argc != 4)
 		return 2;
 	processes = atoi(argv[2]);
 	records = atoi(argv[3]);
+	if (processes > PROCESSES_MAX)
+		return 2;
 	if (close(open(argv[1], O_WRONLY | O_CREAT | O_TRUNC, 0644)))
 		return 1;
 	for (int i = 0; i < processes; i++)
@@ -87,5 +93,5 @@ int main(int argc, char **argv)
 		fprintf(stderr, "appenders: a write failed\n");
 		return 1;
 	}
-	return verify(argv[1], processes, records);
+	return verify(argv[1], next, processes, records);
 }

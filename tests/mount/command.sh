@@ -34,9 +34,9 @@ same "exit status of the foreground" "$status" 0
 clean_fsck vol.img
 
 # A signal is a clean end, too.
-"$UGFS" mount -f vol.img mnt > fg.out 2>&1 &
+"$UGFS" mount -f vol.img mnt > sig.out 2>&1 &
 pid=$!
-wait_for 20 "the foreground mount" grep -q "mounted on" fg.out
+wait_for 20 "the foreground mount" grep -q "mounted on" sig.out
 touch mnt/y
 kill -TERM "$pid"
 wait "$pid" || fail "exit status $? after SIGTERM"

@@ -281,7 +281,7 @@ static void step(struct oracle *o)
 
 int main(int argc, char **argv)
 {
-	struct oracle o = {0};
+	struct oracle o = { 0 };
 	unsigned long steps;
 
 	if (argc < 4) {
@@ -302,5 +302,7 @@ int main(int argc, char **argv)
 		step(&o);
 	do_map_read(&o);
 	do_check_size(&o);
+	free(o.want);
+	free(o.buf);
 	return 0;
 }

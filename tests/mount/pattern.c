@@ -160,7 +160,7 @@ static void parse_words(struct job *job, char *text)
 
 int main(int argc, char **argv)
 {
-	struct job job = {.bs = 128 << 10};
+	struct job job = { .bs = 128 << 10 };
 	bool writing;
 
 	if (argc < 5) {
@@ -186,5 +186,6 @@ int main(int argc, char **argv)
 		write_all(&job);
 	else
 		verify_all(&job);
+	free(job.buf);
 	return 0;
 }

@@ -24,10 +24,12 @@ static const struct {
 	const char *name;
 	int value;
 } open_flags[] = {
-	{"r", O_RDONLY},	  {"w", O_WRONLY},	  {"rw", O_RDWR},
-	{"creat", O_CREAT},	  {"excl", O_EXCL},	  {"trunc", O_TRUNC},
-	{"append", O_APPEND},	  {"direct", O_DIRECT},	  {"dir", O_DIRECTORY},
-	{"nofollow", O_NOFOLLOW}, {"tmpfile", O_TMPFILE}, {"sync", O_SYNC},
+	{ "r", O_RDONLY },	  { "w", O_WRONLY },
+	{ "rw", O_RDWR },	  { "creat", O_CREAT },
+	{ "excl", O_EXCL },	  { "trunc", O_TRUNC },
+	{ "append", O_APPEND },	  { "direct", O_DIRECT },
+	{ "dir", O_DIRECTORY },	  { "nofollow", O_NOFOLLOW },
+	{ "tmpfile", O_TMPFILE }, { "sync", O_SYNC },
 };
 
 static int parse_flags(char *text)
@@ -127,7 +129,7 @@ static int call_readlink(char **a)
 
 static int call_socket(char **a)
 {
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", a[0]);
@@ -147,15 +149,15 @@ static const struct {
 	int args;
 	int (*call)(char **args);
 } calls[] = {
-	{"open", 2, call_open},		  {"rename", 2, call_rename},
-	{"noreplace", 2, call_noreplace}, {"exchange", 2, call_exchange},
-	{"link", 2, call_link},		  {"symlink", 2, call_symlink},
-	{"unlink", 1, call_unlink},	  {"mkdir", 1, call_mkdir},
-	{"rmdir", 1, call_rmdir},	  {"truncate", 2, call_truncate},
-	{"getxattr", 2, call_getxattr},	  {"setxattr", 3, call_setxattr},
-	{"fallocate", 2, call_fallocate}, {"fsync", 1, call_fsync},
-	{"readlink", 1, call_readlink},	  {"socket", 1, call_socket},
-	{"read", 1, call_read},
+	{ "open", 2, call_open },	    { "rename", 2, call_rename },
+	{ "noreplace", 2, call_noreplace }, { "exchange", 2, call_exchange },
+	{ "link", 2, call_link },	    { "symlink", 2, call_symlink },
+	{ "unlink", 1, call_unlink },	    { "mkdir", 1, call_mkdir },
+	{ "rmdir", 1, call_rmdir },	    { "truncate", 2, call_truncate },
+	{ "getxattr", 2, call_getxattr },   { "setxattr", 3, call_setxattr },
+	{ "fallocate", 2, call_fallocate }, { "fsync", 1, call_fsync },
+	{ "readlink", 1, call_readlink },   { "socket", 1, call_socket },
+	{ "read", 1, call_read },
 };
 
 int main(int argc, char **argv)

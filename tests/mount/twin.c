@@ -167,13 +167,13 @@ static const struct {
 	int (*call)(const struct call *c, int t);
 	unsigned weight;
 } calls[] = {
-	{"create", do_create, 20},	{"mkdir", do_mkdir, 14},
-	{"mknod", do_mknod, 3},		{"symlink", do_symlink, 5},
-	{"link", do_link, 8},		{"unlink", do_unlink, 8},
-	{"rmdir", do_rmdir, 6},		{"rename", do_rename, 16},
-	{"noreplace", do_noreplace, 4}, {"chmod", do_chmod, 4},
-	{"chown", do_chown, 3},		{"truncate", do_truncate, 4},
-	{"stat", do_stat, 5},
+	{ "create", do_create, 20 },	  { "mkdir", do_mkdir, 14 },
+	{ "mknod", do_mknod, 3 },	  { "symlink", do_symlink, 5 },
+	{ "link", do_link, 8 },		  { "unlink", do_unlink, 8 },
+	{ "rmdir", do_rmdir, 6 },	  { "rename", do_rename, 16 },
+	{ "noreplace", do_noreplace, 4 }, { "chmod", do_chmod, 4 },
+	{ "chown", do_chown, 3 },	  { "truncate", do_truncate, 4 },
+	{ "stat", do_stat, 5 },
 };
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
 
@@ -193,7 +193,7 @@ static size_t random_call(void)
 static void step(char *const *argv)
 {
 	size_t which = random_call();
-	struct call c = {.mode = rnd(2) ? 0755 : 0600};
+	struct call c = { .mode = rnd(2) ? 0755 : 0600 };
 	int err[2];
 
 	random_path(c.a, argv);
