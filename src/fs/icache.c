@@ -33,6 +33,12 @@
 #define ICACHE_SHARDS 64u
 #define ICACHE_BUCKETS 2048u /* of each shard */
 #define ICACHE_RECLAIM_BATCH 64u
+/*
+ * The kernel sends FORGET on its way out of unlink(2), and another thread of
+ * ours takes it in: a few milliseconds are enough, 100 times 2 is for a loaded
+ * machine. Somebody may also sit in the directory that was removed.
+ */
+#define ORPHAN_PAUSES 100u
 
 struct icache_shard {
 	pthread_mutex_t lock;
@@ -525,6 +531,54 @@ bool icache_drain_evict(struct fs *fs)
 	}
 	pthread_mutex_unlock(&ic->lists);
 	return any;
+}
+
+/*
+ * Inodes without links or open handles that the kernel still counts: it has
+ * forgotten them by now, or is about to, since their last name is gone.
+ */
+static bool has_orphans(struct icache *ic)
+{
+	struct inode *ip;
+	unsigned i, k;
+	bool found = false;
+
+	for (i = 0; i < ICACHE_SHARDS && !found; i++) {
+		struct icache_shard *sh = &ic->shards[i];
+
+		pthread_mutex_lock(&sh->lock);
+		for (k = 0; k < ICACHE_BUCKETS && !found; k++)
+			for (ip = sh->buckets[k]; ip && !found;
+			     ip = ip->i_hash_next)
+				found = wants_evict(ip) &&
+					!atomic_load(&ip->i_opens) &&
+					!state_has(ip, INODE_FREEING);
+		pthread_mutex_unlock(&sh->lock);
+	}
+	return found;
+}
+
+bool icache_may_evict(struct fs *fs)
+{
+	struct icache *ic = fs->fs_icache;
+	bool queued;
+
+	pthread_mutex_lock(&ic->lists);
+	queued = ic->evicting || !cds_list_empty(&ic->evict);
+	pthread_mutex_unlock(&ic->lists);
+	return queued || has_orphans(ic);
+}
+
+void icache_drain_orphans(struct fs *fs)
+{
+	const struct timespec pause = { .tv_nsec = 2000000 };
+	unsigned i;
+
+	icache_drain_evict(fs);
+	for (i = 0; i < ORPHAN_PAUSES && has_orphans(fs->fs_icache); i++) {
+		nanosleep(&pause, NULL);
+		icache_drain_evict(fs);
+	}
 }
 
 uint64_t icache_evict_blocks(struct fs *fs)

@@ -17,6 +17,15 @@ bool icache_run_evict(struct fs *fs);
  */
 bool icache_drain_evict(struct fs *fs);
 
+/*
+ * May releasing inodes still give space: are there queued ones, or ones that
+ * nobody has open and that the kernel will forget soon?
+ */
+bool icache_may_evict(struct fs *fs);
+
+/* As icache_drain_evict(), and wait a little for those of the latter kind. */
+void icache_drain_orphans(struct fs *fs);
+
 /* Blocks of inodes that are queued for release: as good as free for statfs. */
 uint64_t icache_evict_blocks(struct fs *fs);
 

@@ -31,9 +31,9 @@ static void core_from_dinode(struct inode *ip,
 	ip->i_size = di->size;
 	ip->i_disksize = di->size;
 	ip->i_blocks = di->blocks;
-	ip->i_atime = (struct fs_time){di->atime.sec, di->atime.nsec};
-	ip->i_mtime = (struct fs_time){di->mtime.sec, di->mtime.nsec};
-	ip->i_ctime = (struct fs_time){di->ctime.sec, di->ctime.nsec};
+	ip->i_atime = (struct fs_time){ di->atime.sec, di->atime.nsec };
+	ip->i_mtime = (struct fs_time){ di->mtime.sec, di->mtime.nsec };
+	ip->i_ctime = (struct fs_time){ di->ctime.sec, di->ctime.nsec };
 	ip->i_rdev_major = di->rdev_major;
 	ip->i_rdev_minor = di->rdev_minor;
 	ip->i_goal = di->goal_meta;
@@ -59,9 +59,9 @@ static void dinode_from_core(const struct inode *ip,
 		.nlink = ip->i_nlink,
 		.size = inode_is_reg(ip) ? ip->i_disksize : ip->i_size,
 		.blocks = ip->i_blocks,
-		.atime = {ip->i_atime.sec, ip->i_atime.nsec},
-		.mtime = {ip->i_mtime.sec, ip->i_mtime.nsec},
-		.ctime = {ip->i_ctime.sec, ip->i_ctime.nsec},
+		.atime = { ip->i_atime.sec, ip->i_atime.nsec },
+		.mtime = { ip->i_mtime.sec, ip->i_mtime.nsec },
+		.ctime = { ip->i_ctime.sec, ip->i_ctime.nsec },
 		.rdev_major = ip->i_rdev_major,
 		.rdev_minor = ip->i_rdev_minor,
 		.goal_meta = ip->i_goal,
@@ -308,11 +308,14 @@ static bool time_before(struct fs_time a, struct fs_time b)
 	return a.sec < b.sec || (a.sec == b.sec && a.nsec < b.nsec);
 }
 
-/* relatime: older than a change, or than a day. */
+/* relatime: older than a change, or than a day. i_lock held (reading). */
 static bool atime_is_due(const struct inode *ip, struct fs_time now)
 {
 	const struct fs_options *opt = &ip->i_fs->fs_opt;
 
+	if ((ip->i_flags & GFS2_DIF_NOATIME) ||
+	    (opt->nodiratime && inode_is_dir(ip)))
+		return false;
 	if (opt->atime == FS_ATIME_STRICT)
 		return time_before(ip->i_atime, now);
 	return !time_before(ip->i_mtime, ip->i_atime) ||
@@ -320,20 +323,20 @@ static bool atime_is_due(const struct inode *ip, struct fs_time now)
 	       now.sec - ip->i_atime.sec >= 24 * 60 * 60;
 }
 
+/* A time is no reason to wait for a lock: the next reader comes soon enough. */
 void inode_touch_atime(const struct fs_req *req, struct inode *ip)
 {
-	const struct fs_options *opt = &ip->i_fs->fs_opt;
 	struct fs_time now;
+	bool due;
 
-	if (opt->atime == FS_ATIME_NOATIME || ip->i_fs->fs_rdonly ||
-	    (ip->i_flags & GFS2_DIF_NOATIME) ||
-	    (opt->nodiratime && inode_is_dir(ip)))
+	if (ip->i_fs->fs_opt.atime == FS_ATIME_NOATIME || ip->i_fs->fs_rdonly)
 		return;
 	now = fs_now();
-	if (!atime_is_due(ip, now))
+	if (pthread_rwlock_tryrdlock(&ip->i_lock))
 		return;
-	/* A time is no reason to wait: the next reader comes soon enough. */
-	if (pthread_rwlock_trywrlock(&ip->i_lock))
+	due = atime_is_due(ip, now);
+	pthread_rwlock_unlock(&ip->i_lock);
+	if (!due || pthread_rwlock_trywrlock(&ip->i_lock))
 		return;
 	ip->i_atime = now;
 	inode_dirty_times(ip);

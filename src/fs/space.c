@@ -170,7 +170,7 @@ bool space_may_grow(struct fs *fs)
 	pthread_mutex_lock(&sp->sp_lock);
 	pending = sp->sp_pending != 0;
 	pthread_mutex_unlock(&sp->sp_lock);
-	return pending || icache_evict_blocks(fs) != 0;
+	return pending || icache_may_evict(fs);
 }
 
 uint64_t space_returns(struct fs *fs)

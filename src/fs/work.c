@@ -27,6 +27,9 @@
 /* The log is written back in place down to this share when asked to. */
 #define CHECKPOINT_TARGET_PERCENT 30u
 #define CHECKPOINT_TRIGGER_PERCENT 60u
+/* Groups that have not been used for so long leave memory. */
+#define GLOCK_IDLE_SEC 300u
+#define GLOCK_SHRINK_MAX 64u
 
 static uint64_t now_ns(void)
 {
@@ -116,8 +119,15 @@ static void run_checkpoint(struct fs *fs, bool now)
 
 static void run_evict(struct fs *fs)
 {
+	struct timespec ts;
+
 	icache_run_evict(fs);
 	icache_shrink(fs);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	if (ts.tv_sec > GLOCK_IDLE_SEC)
+		glock_table_shrink(fs->fs_glocks,
+				   (uint64_t)ts.tv_sec - GLOCK_IDLE_SEC,
+				   GLOCK_SHRINK_MAX);
 }
 
 void fs_work_run(struct fs *fs, enum fs_work work, bool now)
@@ -174,6 +184,6 @@ int fs_sync(struct fs *fs)
 
 int fs_reclaim_space(struct fs *fs)
 {
-	icache_drain_evict(fs);
+	icache_drain_orphans(fs);
 	return journal_flush(fs->fs_journal, UINT64_MAX);
 }
