@@ -11,7 +11,7 @@
 
 #include "tests/unit/fs/volume.h"
 
-const struct fs_req volume_req = { .uid = 0, .gid = 0, .pid = 1 };
+const struct fs_req volume_req = {.uid = 0, .gid = 0, .pid = 1};
 
 static void die(const char *what, const char *detail)
 {
@@ -84,7 +84,7 @@ static void wake(void *arg, enum fs_work work)
 	pthread_mutex_unlock(&v->lock);
 }
 
-static const struct fs_host_ops host_ops = { .wake = wake };
+static const struct fs_host_ops host_ops = {.wake = wake};
 
 void volume_mount(struct volume *v)
 {
@@ -152,12 +152,13 @@ void volume_fsck(struct volume *v)
 		 v->path);
 	rc = run(cmd);
 	snprintf(cmd, sizeof(cmd),
-		 "grep -vE '^(Initializing fsck|Validating resource group "
+		 "sed 's/\\r*[0-9]* percent complete\\.\\r*//g' %s.fsck | "
+		 "grep -vE '^(|Initializing fsck|Validating resource group "
 		 "index\\.|Level 1 resource group check: Checking if all rgrp "
 		 "and rindex values are good\\.|\\(level 1 passed\\)|"
 		 "Starting (pass[1-4]b?|check_statfs)|Reconciling bitmaps\\.|"
 		 "(pass[1-4]b?|reconcile_bitmaps|check_statfs) completed in "
-		 ".*|fsck\\.gfs2 complete)$' %s.fsck",
+		 ".*|fsck\\.gfs2 complete)$'",
 		 v->path);
 	if (rc || !run(cmd)) {
 		snprintf(cmd, sizeof(cmd), "cat %s.fsck >&2", v->path);
