@@ -39,7 +39,7 @@ static struct {
 	pthread_mutex_t lock; /* guards lines and next */
 	uint64_t next;
 	struct log_line lines[UG_LOG_RING_LINES];
-} ring = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} ring = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static _Atomic(enum ug_level) log_level = UG_INFO;
 static _Atomic(enum ug_log_target) log_target = UG_LOG_STDERR;
@@ -93,17 +93,23 @@ static void ug_printf(3, 0) line_format(struct log_line *line, const char *who,
 					const char *fmt, va_list ap)
 {
 	size_t size = sizeof(line->text);
-	int n = snprintf(line->text, size, "%s: ", who);
-	size_t len = n < 0 ? 0 : (size_t)n;
+	size_t len = strnlen(who, size);
+	int n;
 
-	if (len < size) {
+	memcpy(line->text, who, len);
+	if (len + 2 < size) {
+		memcpy(line->text + len, ": ", 2);
+		len += 2;
 		n = vsnprintf(line->text + len, size - len, fmt, ap);
 		len += n < 0 ? 0 : (size_t)n;
+	} else {
+		len = size;
 	}
 	if (len >= size) {
 		len = size - 1;
 		memcpy(line->text + len - 3, "...", 4);
 	}
+	line->text[len] = '\0';
 	text_make_printable(line->text, len);
 	line->len = (uint16_t)len;
 }
