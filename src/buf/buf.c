@@ -104,6 +104,7 @@ void buf_owner_init(struct buf_owner *owner)
 {
 	pthread_mutex_init(&owner->bo_lock, NULL);
 	CDS_INIT_LIST_HEAD(&owner->bo_list);
+	atomic_init(&owner->bo_batch, 0);
 }
 
 void buf_owner_destroy(struct buf_owner *owner)

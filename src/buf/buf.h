@@ -35,6 +35,8 @@ struct jbuf; /* the journal's record of a buffer, journal.h */
 struct buf_owner {
 	pthread_mutex_t bo_lock; /* guards bo_list */
 	struct cds_list_head bo_list;
+	/* The journal's: the last batch that one of its buffers was part of. */
+	_Atomic uint64_t bo_batch;
 };
 
 struct buf {

@@ -132,10 +132,21 @@ static void owner_unlink(struct buf *b)
 	b->b_owner = NULL;
 }
 
+/* The log may hold images of the buffer: the new owner answers for them. */
+static void owner_inherit(struct buf_owner *owner, const struct buf_owner *old)
+{
+	uint64_t batch = atomic_load(&old->bo_batch);
+
+	if (atomic_load(&owner->bo_batch) < batch)
+		atomic_store(&owner->bo_batch, batch);
+}
+
 void buf_set_owner(struct buf *b, struct buf_owner *owner)
 {
 	if (!owner || owner == b->b_owner)
 		return;
+	if (b->b_owner)
+		owner_inherit(owner, b->b_owner);
 	owner_unlink(b);
 	b->b_owner = owner;
 	pthread_mutex_lock(&owner->bo_lock);

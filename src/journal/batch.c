@@ -119,6 +119,8 @@ void jbuf_release_if_unused(struct journal *j, struct jbuf *jb)
 	if (jb->jb_slots[0].js_batch || jb->jb_slots[1].js_batch ||
 	    jb->jb_home || jb->jb_writing)
 		return;
+	/* Or a later journal over this cache would take it for its own. */
+	atomic_store_explicit(&b->b_batch, 0, memory_order_relaxed);
 	atomic_store_explicit(&b->b_journal, NULL, memory_order_release);
 	buf_put(b);
 	spare_push(j, jb);

@@ -57,21 +57,31 @@ static bool batch_has_images(struct batch *bt)
 	return bt->bt_meta_count || bt->bt_jdata_count;
 }
 
-/* The tail for a header at block header, of a flush that begins at first. */
-static uint32_t tail_now(struct journal *j, struct batch *bt, uint32_t first,
-			 uint32_t header)
+/* The oldest batch with images that are not in place, or NULL. */
+static struct batch *oldest_live(struct journal *j)
 {
-	if (!cds_list_empty(&j->live))
-		return cds_list_first_entry(&j->live, struct batch, bt_live)
-			->bt_first;
-	return bt && batch_has_images(bt) ? first : header;
+	if (cds_list_empty(&j->live))
+		return NULL;
+	return cds_list_first_entry(&j->live, struct batch, bt_live);
 }
 
 bool journal_tail_lags(struct journal *j)
 {
-	if (cds_list_empty(&j->live))
-		return journal_used(j) > 1;
-	return tail_now(j, NULL, j->next, j->next) != j->tail;
+	struct batch *oldest = oldest_live(j);
+
+	return oldest ? oldest->bt_first != j->tail : journal_used(j) > 1;
+}
+
+/* For a flush of bt whose header will be at this block. */
+static void set_tail(struct journal *j, struct batch *bt, uint32_t header,
+		     struct commit_info *info)
+{
+	struct batch *oldest = oldest_live(j);
+
+	if (!oldest && batch_has_images(bt))
+		oldest = bt;
+	info->ci_tail = oldest ? oldest->bt_first : header;
+	info->ci_tail_id = oldest ? oldest->bt_id : bt->bt_id + 1;
 }
 
 /* Lock held, gate closed. next: the batch for the transactions to come. */
@@ -84,10 +94,10 @@ static void splice(struct journal *j, struct batch *next,
 	info->ci_first = j->next;
 	info->ci_blocks = UG_MAX(batch_log_blocks(j, bt), 1u);
 	header = ring_add(j, info->ci_first, info->ci_blocks - 1);
-	info->ci_tail = tail_now(j, bt, info->ci_first, header);
+	bt->bt_first = info->ci_first;
+	set_tail(j, bt, header, info);
 	ug_assert(journal_used(j) + info->ci_blocks <= j->blocks - 1);
 
-	bt->bt_first = info->ci_first;
 	next->bt_id = bt->bt_id + 1;
 	j->running = next;
 	j->committing = bt;
@@ -148,6 +158,7 @@ static void finish_commit(struct journal *j, const struct commit_info *info,
 	j->sequence++;
 	j->next = ring_add(j, info->ci_first, info->ci_blocks);
 	j->tail = info->ci_tail;
+	j->tail_id = info->ci_tail_id;
 	j->dirty = !(info->ci_flags & GFS2_LOG_HEAD_UNMOUNT);
 	j->committing = NULL;
 	j->committing_blocks = 0;
@@ -194,7 +205,7 @@ static void fail_commit(struct journal *j, int err,
 
 int journal_commit(struct journal *j, uint32_t lh_flags)
 {
-	struct commit_info info = {.ci_flags = lh_flags};
+	struct commit_info info = { .ci_flags = lh_flags };
 	CDS_LIST_HEAD(callbacks);
 	uint64_t id;
 	int err;

@@ -135,6 +135,7 @@ struct journal {
 	uint64_t sequence;     /* of the last header */
 	uint32_t next;	       /* block that will be written next */
 	uint32_t tail;	       /* as of the last durable header */
+	uint64_t tail_id;      /* images of older batches are not replayed */
 	bool dirty;	       /* the last header has no UNMOUNT flag */
 	bool writeback_wanted; /* want_writeback() has been called */
 
@@ -278,6 +279,7 @@ struct commit_info {
 	uint32_t ci_first;  /* journal block where the flush begins */
 	uint32_t ci_blocks; /* header included */
 	uint32_t ci_tail;
+	uint64_t ci_tail_id; /* the batch that begins there, or a later one */
 	uint32_t ci_flags;
 	int64_t ci_total;
 	int64_t ci_free;

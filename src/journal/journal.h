@@ -72,7 +72,12 @@ struct journal_params {
 	uint64_t head_sequence; /* of the clean head found at mount */
 	uint32_t head_blkno;	/* its journal block */
 	bool barriers;		/* false: no device flushes (nobarrier) */
-	const char *who;	/* for the log, e.g. "vol1: journal 0" */
+	/*
+	 * Other nodes change the same blocks when we have given up their
+	 * glock: see journal_writeback_owner().
+	 */
+	bool shared;
+	const char *who; /* for the log, e.g. "vol1: journal 0" */
 	const struct journal_ops *ops;
 	void *arg;
 };
@@ -172,8 +177,12 @@ int journal_writeback(struct journal *j, unsigned target_percent);
 
 /*
  * Make all that has ended until now durable, and the buffers of one owner in
- * their places as well: for lowering the state of its glock, which keeps others
- * from changing them meanwhile. 0; -EIO; -ENOMEM as above.
+ * their places as well: for lowering the state of its glock, which keeps
+ * others from changing them meanwhile. With params.shared the live log has no
+ * image of the owner's blocks afterwards, or a replay of this journal would
+ * overwrite what another node has made of them: all that was committed up to
+ * the last change of the owner is written in place, and the tail moved.
+ * 0; -EIO; -ENOMEM as above.
  */
 int journal_writeback_owner(struct journal *j, struct buf_owner *owner);
 

@@ -241,7 +241,7 @@ static void put_revokes(struct logw *lw, const struct revoke_set *revokes)
 int log_write_batch(struct journal *j, struct batch *bt,
 		    const struct commit_info *info)
 {
-	struct logw lw = {.j = j, .pos = info->ci_first};
+	struct logw lw = { .j = j, .pos = info->ci_first };
 
 	put_list(&lw, GFS2_LOG_DESC_JDATA, &bt->bt_jdata, bt->bt_jdata_count);
 	put_list(&lw, GFS2_LOG_DESC_METADATA, &bt->bt_meta, bt->bt_meta_count);
@@ -265,7 +265,7 @@ static void header_fill(struct journal *j, const struct commit_info *info,
 		.flags = info->ci_flags,
 		.tail = info->ci_tail,
 		.blkno = ring_add(j, info->ci_first, info->ci_blocks - 1),
-		.time = {.sec = now.tv_sec, .nsec = (uint32_t)now.tv_nsec},
+		.time = { .sec = now.tv_sec, .nsec = (uint32_t)now.tv_nsec },
 		.jinode = j->p.jinode_addr,
 		.statfs_addr = j->p.statfs_addr,
 		.quota_addr = j->p.quota_addr,

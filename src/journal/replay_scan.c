@@ -123,7 +123,7 @@ int replay_scan(struct blkdev *dev, uint32_t block_bytes,
 		const struct logmap *map, const char *who,
 		struct replay_head *head)
 {
-	struct scan scan = {.dev = dev, .map = map, .who = who};
+	struct scan scan = { .dev = dev, .map = map, .who = who };
 	uint8_t *mem;
 	int err;
 

@@ -166,23 +166,22 @@ unlock:
 }
 
 /*
- * The flush under way has not copied the image yet, and it is about to be
- * changed: keep it. Short of memory, wait until the flush has; it needs
- * nothing of ours. Lock held.
+ * The flush under way may not have copied the image yet, and it is about to
+ * be changed: keep it. False if there is no memory for that; the flush, which
+ * needs nothing of ours, will have copied it soon. Lock held.
  */
-static void freeze_image(struct journal *j, struct jslot *slot)
+static bool keep_image(struct journal *j, struct jbuf *jb)
 {
-	while (slot->js_batch && !slot->js_copied && !slot->js_frozen &&
-	       !journal_has_failed(j)) {
-		void *copy = malloc(j->p.block_bytes);
+	struct jslot *slot = jbuf_slot(jb, j->running->bt_id - 1);
 
-		if (!copy) {
-			pthread_cond_wait(&j->buffers_done, &j->lock);
-			continue;
-		}
-		memcpy(copy, slot->js_jbuf->jb_buf->b_data, j->p.block_bytes);
-		slot->js_frozen = copy;
-	}
+	if (!slot->js_batch || slot->js_copied || slot->js_frozen ||
+	    journal_has_failed(j))
+		return true;
+	slot->js_frozen = malloc(j->p.block_bytes);
+	if (!slot->js_frozen)
+		return false;
+	memcpy(slot->js_frozen, jb->jb_buf->b_data, j->p.block_bytes);
+	return true;
 }
 
 static void add_to_running(struct trans *tr, struct buf *b, bool jdata)
@@ -204,41 +203,51 @@ static void add_to_running(struct trans *tr, struct buf *b, bool jdata)
 		atomic_fetch_and(&b->b_state, ~BUF_JDATA);
 		bt->bt_meta_count++;
 	}
-	/* In this order: it may wait, and the slot keeps jb alive. */
 	jslot_enter(j, jbuf_slot(jb, bt->bt_id),
 		    jdata ? &bt->bt_jdata : &bt->bt_meta);
-	freeze_image(j, jbuf_slot(jb, bt->bt_id - 1));
+	if (!jdata && block_has_magic(b->b_data))
+		gfs2_meta_set_jid(b->b_data, j->p.jid);
 	/*
 	 * A revoke of this very batch would hide the image: in the log, revokes
 	 * stand behind images.
 	 */
 	revoke_set_remove(&bt->bt_revokes, b->b_blkno);
+	if (b->b_owner)
+		atomic_store_explicit(&b->b_owner->bo_batch, bt->bt_id,
+				      memory_order_relaxed);
 	atomic_store_explicit(&b->b_batch, bt->bt_id, memory_order_release);
 }
 
 /*
- * Returns true if the buffer has just entered the batch. If it is in it
- * already, it stays until the flush, which cannot begin while we are open: no
- * lock is needed to see that.
+ * If the buffer is in the batch already, it stays until the flush, which cannot
+ * begin while we are open: no lock is needed to see that. Two transactions may
+ * add one buffer at the same time, so the second looks again. Both return
+ * only when the header and the image of the flush under way are settled.
  */
-static bool trans_add(struct trans *tr, struct buf *b, bool jdata)
+static void trans_add(struct trans *tr, struct buf *b, bool jdata)
 {
 	struct journal *j = tr->tr_journal;
 
 	tr->tr_changed = true;
 	if (atomic_load_explicit(&b->b_batch, memory_order_acquire) ==
 	    tr->tr_batch)
-		return false;
+		return;
 	pthread_mutex_lock(&j->lock);
-	add_to_running(tr, b, jdata);
+	while (atomic_load_explicit(&b->b_batch, memory_order_relaxed) !=
+	       tr->tr_batch) {
+		struct jbuf *jb = atomic_load(&b->b_journal);
+
+		if (!jb || keep_image(j, jb))
+			add_to_running(tr, b, jdata);
+		else
+			pthread_cond_wait(&j->buffers_done, &j->lock);
+	}
 	pthread_mutex_unlock(&j->lock);
-	return true;
 }
 
 void trans_add_meta(struct trans *tr, struct buf *b)
 {
-	if (trans_add(tr, b, false) && block_has_magic(b->b_data))
-		gfs2_meta_set_jid(b->b_data, tr->tr_journal->p.jid);
+	trans_add(tr, b, false);
 }
 
 void trans_add_jdata(struct trans *tr, struct buf *b)

@@ -337,6 +337,28 @@ static int write_owner(struct journal *j, struct buf_owner *owner, bool *wrote)
 	return err;
 }
 
+/* Nothing of the owner may be left to be replayed. Lock held, turn taken. */
+static int clear_from_log(struct journal *j, struct buf_owner *owner)
+{
+	uint64_t last = atomic_load(&owner->bo_batch);
+	int err;
+
+	if (last < j->tail_id)
+		return 0;
+	err = write_until(j, last, 0);
+	return err ? err : advance_tail(j);
+}
+
+static int flush_device(struct journal *j)
+{
+	if (!j->p.barriers || !blkdev_flush(j->p.dev))
+		return 0;
+	pthread_mutex_lock(&j->lock);
+	journal_set_failed(j, -EIO, "a device flush failed");
+	pthread_mutex_unlock(&j->lock);
+	return -EIO;
+}
+
 int journal_writeback_owner(struct journal *j, struct buf_owner *owner)
 {
 	bool wrote = false;
@@ -349,14 +371,12 @@ int journal_writeback_owner(struct journal *j, struct buf_owner *owner)
 	pthread_mutex_lock(&j->lock);
 	jturn_take(j, &j->writeback);
 	err = write_owner(j, owner, &wrote);
+	if (!err && j->p.shared)
+		err = clear_from_log(j, owner);
 	jturn_give(&j->writeback);
 	pthread_mutex_unlock(&j->lock);
-	if (!err && wrote && j->p.barriers && blkdev_flush(j->p.dev)) {
-		err = -EIO;
-		pthread_mutex_lock(&j->lock);
-		journal_set_failed(j, err, "a device flush failed");
-		pthread_mutex_unlock(&j->lock);
-	}
+	if (!err && wrote)
+		err = flush_device(j);
 	if (err == -EIO)
 		journal_report_failure(j);
 	return err;

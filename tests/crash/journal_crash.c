@@ -181,7 +181,7 @@ static void version_add(struct mblock *mb, uint64_t txn, enum use use,
 /* As of after transaction txn. */
 static struct version version_at(const struct mblock *mb, uint64_t txn)
 {
-	struct version v = {0};
+	struct version v = { 0 };
 
 	for (size_t i = 0; i < mb->versions_count; i++) {
 		if (mb->versions[i].txn <= txn)
@@ -224,7 +224,7 @@ static void write_data(struct sim *sim, uint32_t i, uint64_t life,
 
 	mb->writes = reallocarray(mb->writes, mb->writes_count + 1,
 				  sizeof(*mb->writes));
-	mb->writes[mb->writes_count++] = (struct data_write){life, value};
+	mb->writes[mb->writes_count++] = (struct data_write){ life, value };
 	fill_expected(sim, block, USE_DATA, value);
 	jt_write_block(&sim->jt, sim->jt.meta_first + i, block);
 }
@@ -328,7 +328,7 @@ static unsigned choose_blocks(struct sim *sim, uint32_t *chosen, unsigned max)
 static void run_transaction(struct sim *sim)
 {
 	uint32_t root = (uint32_t)below(sim, ROOTS);
-	uint64_t data_value[OPS_MAX] = {0};
+	uint64_t data_value[OPS_MAX] = { 0 };
 	uint32_t chosen[OPS_MAX];
 	unsigned n = choose_blocks(sim, chosen, OPS_MAX);
 	struct trans tr;
@@ -410,7 +410,7 @@ static void run_step(struct sim *sim)
 
 static void sim_setup(struct sim *sim, uint64_t seed)
 {
-	static const uint32_t log_blocks[] = {32, 48, 64, 150};
+	static const uint32_t log_blocks[] = { 32, 48, 64, 150 };
 	struct blkdev *memory;
 
 	memset(sim, 0, sizeof(*sim));
@@ -646,7 +646,7 @@ static int check_random_losses(struct sim *sim, struct cut *cut)
 /* Without flushes and headers in flight, then with everything at risk. */
 static int check_event(struct sim *sim, size_t upto)
 {
-	struct cut cut = {.crash.upto = upto, .kind = "all arrived"};
+	struct cut cut = { .crash.upto = upto, .kind = "all arrived" };
 	int err = check_cut(sim, &cut);
 
 	if (err)
@@ -683,9 +683,9 @@ static int run(struct sim *sim, uint64_t seed)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"seed", required_argument, NULL, 's'},
-		{"runs", required_argument, NULL, 'r'},
-		{NULL, 0, NULL, 0},
+		{ "seed", required_argument, NULL, 's' },
+		{ "runs", required_argument, NULL, 'r' },
+		{ NULL, 0, NULL, 0 },
 	};
 	uint64_t seed = (uint64_t)time(NULL), runs = 20;
 	unsigned long cuts = 0;

@@ -375,7 +375,7 @@ static void run_threads(struct sim *sim)
 
 static void lay_down(struct sim *sim, struct blkdev *dev)
 {
-	uint8_t block[BSIZE] = {0};
+	uint8_t block[BSIZE] = { 0 };
 
 	sim->jt.dev = dev;
 	jt_format(&sim->jt, dev, sim->seed % sim->jt.log_blocks);
@@ -403,6 +403,7 @@ static void sim_setup(struct sim *sim)
 	MUST(delay_open(memory, &delay, &slow));
 	MUST(record_create(slow, &sim->rec, &sim->dev));
 	delay_set(delay, LAYER_WRITE | LAYER_FLUSH, 20 + sim->seed % 100);
+	sim->jt.shared = sim->seed & 2;
 	jt_open(&sim->jt, sim->dev);
 	pthread_mutex_init(&sim->ack_lock, NULL);
 	for (uint32_t i = 0; i < ACCOUNTS; i++) {
@@ -554,13 +555,13 @@ static int check_random_cut(struct sim *sim, struct ug_prng *prng)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"seed", required_argument, NULL, 's'},
-		{"ops", required_argument, NULL, 'o'},
-		{"cuts", required_argument, NULL, 'c'},
-		{NULL, 0, NULL, 0},
+		{ "seed", required_argument, NULL, 's' },
+		{ "ops", required_argument, NULL, 'o' },
+		{ "cuts", required_argument, NULL, 'c' },
+		{ NULL, 0, NULL, 0 },
 	};
-	static struct sim sim = {.ops = 1500};
-	struct record_crash end = {0};
+	static struct sim sim = { .ops = 1500 };
+	struct record_crash end = { 0 };
 	unsigned long cuts = 400;
 	struct ug_prng prng;
 	int opt, failed;

@@ -143,6 +143,7 @@ void jt_open(struct jtest *jt, struct blkdev *dev)
 		.statfs_addr = 18,
 		.quota_addr = 19,
 		.barriers = true,
+		.shared = jt->shared,
 		.who = "test: journal 3",
 		.ops = &jt_ops,
 		.arg = jt,

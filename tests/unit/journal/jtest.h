@@ -33,6 +33,7 @@ struct jtest {
 	uint64_t fs_blocks;
 	struct gfs2_geom geom;
 	uint64_t cache_bytes; /* bound of the buffer cache; may be changed */
+	bool shared;	      /* may be changed before jt_open() */
 
 	struct blkdev *dev; /* the test's, borrowed */
 	struct logmap map;

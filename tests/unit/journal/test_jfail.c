@@ -51,7 +51,7 @@ static int teardown(void **state)
 
 static void fail_from(struct fixture *f, unsigned ops, uint64_t pass)
 {
-	const struct fault_rule rule = {.ops = ops, .pass = pass};
+	const struct fault_rule rule = { .ops = ops, .pass = pass };
 
 	fault_set(f->fault, &rule);
 }
@@ -219,7 +219,7 @@ static void abort_on_commit(struct commit_cb *cb, int err)
 static void test_abort_from_callback(void **state)
 {
 	struct fixture *f = *state;
-	struct abort_cb cb = {.cb.fn = abort_on_commit, .j = f->jt.j};
+	struct abort_cb cb = { .cb.fn = abort_on_commit, .j = f->jt.j };
 	struct trans tr;
 
 	assert_int_equal(trans_begin(f->jt.j, &tr, 0, 0, 0), 0);

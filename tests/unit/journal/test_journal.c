@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -164,6 +165,75 @@ static void test_clean_end(void **state)
 	assert_int_equal(jt_on_device(&f->jt, 6), 78);
 }
 
+struct adder {
+	pthread_t thread;
+	struct fixture *f;
+	struct buf *b;
+	atomic_uint *arrived;
+	bool flushes;
+};
+
+/* Spins: a barrier that sleeps would wake one after the other. */
+static void meet(atomic_uint *arrived)
+{
+	unsigned goal = atomic_fetch_add(arrived, 1) / 2 * 2 + 2;
+
+	for (unsigned i = 1; atomic_load(arrived) < goal; i++) {
+		if (i % 4096 == 0)
+			sched_yield();
+	}
+}
+
+static void *adder_main(void *arg)
+{
+	struct adder *a = arg;
+	struct trans tr;
+
+	for (unsigned i = 0; i < 500; i++) {
+		if (trans_begin(a->f->jt.j, &tr, 1, 0, 0))
+			abort();
+		meet(a->arrived);
+		trans_add_meta(&tr, a->b);
+		trans_end(&tr);
+		meet(a->arrived);
+		if (a->flushes && flush_all(a->f))
+			abort();
+		meet(a->arrived);
+	}
+	return NULL;
+}
+
+/*
+ * A glock can be shared within the node (resource groups): transactions of two
+ * threads add one buffer at the same moment, each before it takes the lock
+ * under which it changes the buffer. It enters the flush once.
+ */
+static void test_two_add_one_buffer(void **state)
+{
+	struct fixture *f = *state;
+	atomic_uint arrived = 0;
+	struct journal_stats stats;
+	struct adder adder[2];
+	struct buf *b = jt_new(&f->jt, 5);
+
+	gfs2_meta_init(b->b_data, GFS2_METATYPE_IN);
+	for (unsigned i = 0; i < 2; i++) {
+		adder[i] = (struct adder){
+			.f = f,
+			.b = b,
+			.arrived = &arrived,
+			.flushes = i == 0,
+		};
+		pthread_create(&adder[i].thread, NULL, adder_main, &adder[i]);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(adder[i].thread, NULL);
+	buf_put(b);
+	journal_stats(f->jt.j, &stats);
+	assert_int_equal(stats.transactions, 1000);
+	assert_int_equal(stats.blocks_logged, 500);
+}
+
 static void test_header_carries_statfs(void **state)
 {
 	struct fixture *f = *state;
@@ -306,7 +376,7 @@ static void note_commit(struct commit_cb *cb, int err)
 static void test_callback(void **state)
 {
 	struct fixture *f = *state;
-	struct note note = {.cb.fn = note_commit};
+	struct note note = { .cb.fn = note_commit };
 	struct trans tr;
 
 	assert_int_equal(trans_begin(f->jt.j, &tr, 0, 0, 0), 0);
@@ -531,7 +601,7 @@ static void *free_main(void *arg)
 static void test_free_waits_for_writeback(void **state)
 {
 	struct fixture *f = *state;
-	struct timespec moment = {.tv_nsec = 20000000};
+	struct timespec moment = { .tv_nsec = 20000000 };
 	struct job writing, freeing;
 
 	jt_set(&f->jt, 5, 1);
@@ -572,6 +642,49 @@ static void test_writeback_of_one_owner(void **state)
 	assert_int_equal(journal_writeback_owner(f->jt.j, &f->jt.owner), 0);
 	assert_int_equal(jt_on_device(&f->jt, 5), 1);
 	buf_invalidate_owner(f->jt.cache, &f->jt.owner);
+}
+
+/*
+ * Our glock goes to another node, which changes the block; then we crash, and
+ * that node replays our journal. Also when the block had been in place for
+ * long, and only the log still knew it.
+ */
+static void test_demotion_clears_the_log(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t block[4096] = { 0 };
+
+	jt_close(&f->jt);
+	f->jt.shared = true;
+	jt_open(&f->jt, f->dev);
+	for (unsigned round = 0; round < 2; round++) {
+		struct buf_owner other;
+		struct trans tr;
+		struct buf *b;
+
+		buf_owner_init(&other);
+		jt_set(&f->jt, 6, 5); /* the tail is here */
+		assert_int_equal(trans_begin(f->jt.j, &tr, 1, 0, 0), 0);
+		assert_int_equal(
+			buf_new(f->jt.cache, &other, f->jt.meta_first + 5, &b),
+			0);
+		trans_add_meta(&tr, b);
+		jt_fill(&f->jt, b->b_data, 1);
+		buf_put(b);
+		trans_end(&tr);
+		if (round == 1)
+			assert_int_equal(journal_writeback(f->jt.j, 1), 0);
+		jt_set(&f->jt, 7, 5);
+		assert_int_equal(journal_writeback_owner(f->jt.j, &other), 0);
+		buf_invalidate_owner(f->jt.cache, &other);
+		buf_owner_destroy(&other);
+
+		jt_fill(&f->jt, block, 2);
+		jt_write_block(&f->jt, f->jt.meta_first + 5, block);
+		crash_and_reopen(f);
+		assert_int_equal(jt_on_device(&f->jt, 5), 2);
+		assert_int_equal(jt_on_device(&f->jt, 7), 5);
+	}
 }
 
 /* ---- freeing ----------------------------------------------------------- */
@@ -780,7 +893,7 @@ static void *begin_main(void *arg)
 static void test_wait_for_reservation(void **state)
 {
 	struct fixture *f = *state;
-	struct timespec moment = {.tv_nsec = 20000000};
+	struct timespec moment = { .tv_nsec = 20000000 };
 	struct job job;
 	struct trans tr, small;
 
@@ -934,6 +1047,7 @@ int main(void)
 		T(test_uncommitted_does_not),
 		T(test_unused_costs_nothing),
 		T(test_clean_end),
+		T(test_two_add_one_buffer),
 		T(test_header_carries_statfs),
 		T(test_jid_is_stamped),
 		T_512(test_large_flush),
@@ -951,6 +1065,7 @@ int main(void)
 		T(test_change_during_writeback),
 		T(test_free_waits_for_writeback),
 		T(test_writeback_of_one_owner),
+		T(test_demotion_clears_the_log),
 		T(test_revoke_protects_new_data),
 		T(test_revoke_of_forgotten),
 		T(test_uncommitted_free),

@@ -100,7 +100,7 @@ static void check_set(const struct revoke_set *set, const uint64_t *oracle)
 
 static void test_revoke_set(void **state)
 {
-	uint64_t oracle[MEMBERS + 1] = {0};
+	uint64_t oracle[MEMBERS + 1] = { 0 };
 	struct revoke_set set;
 	struct ug_prng prng;
 

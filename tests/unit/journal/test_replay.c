@@ -113,7 +113,7 @@ static void put_ld(struct fixture *f, uint32_t pos,
 
 static void put_image(struct fixture *f, uint32_t pos, uint64_t value)
 {
-	uint8_t block[BSIZE] = {0};
+	uint8_t block[BSIZE] = { 0 };
 
 	jt_fill(&f->jt, block, value);
 	jt_write_block(&f->jt, log_addr(f, pos), block);
@@ -304,8 +304,8 @@ static void revoke_at(struct fixture *f, uint32_t start)
 	put_ld(f, start + 6, GFS2_LOG_DESC_METADATA, 6, 1, 0);
 	put_image(f, start + 7, 20);
 	put_lh(f, start + 8, 65, 0, start % 64);
-	jt_write_block(&f->jt, f->jt.meta_first + 5, (uint8_t[BSIZE]){0});
-	jt_write_block(&f->jt, f->jt.meta_first + 6, (uint8_t[BSIZE]){0});
+	jt_write_block(&f->jt, f->jt.meta_first + 5, (uint8_t[BSIZE]){ 0 });
+	jt_write_block(&f->jt, f->jt.meta_first + 6, (uint8_t[BSIZE]){ 0 });
 	assert_int_equal(recover(f), 0);
 	assert_int_equal(f->jt.replayed.blocks_revoked, 2);
 	assert_int_equal(jt_on_device(&f->jt, 5), 0);
@@ -322,7 +322,7 @@ static void test_revokes(void **state)
 static void test_continued_revokes(void **state)
 {
 	struct fixture *f = *state;
-	uint8_t block[BSIZE] = {0};
+	uint8_t block[BSIZE] = { 0 };
 
 	put_ld(f, 0, GFS2_LOG_DESC_METADATA, 700, 20, 0);
 	for (uint32_t i = 0; i < 20; i++)
@@ -404,7 +404,7 @@ static void test_replay_is_durable(void **state)
 static void test_replay_twice(void **state)
 {
 	struct fixture *f = *state;
-	const struct fault_rule rule = {.ops = LAYER_WRITE, .pass = 1};
+	const struct fault_rule rule = { .ops = LAYER_WRITE, .pass = 1 };
 
 	put_ld(f, 0, GFS2_LOG_DESC_METADATA, 5, 1, 0);
 	put_image(f, 1, 10);
@@ -542,7 +542,7 @@ static void test_broken_continuation(void **state)
 static void test_device_errors(void **state)
 {
 	struct fixture *f = *state;
-	struct fault_rule rule = {.ops = LAYER_READ};
+	struct fault_rule rule = { .ops = LAYER_READ };
 	uint64_t reads;
 
 	good_start(f);
