@@ -14,7 +14,7 @@ all: $(BUILD)/build.ninja
 $(BUILD)/build.ninja: meson.build meson_options.txt
 	scripts/install-packages build
 	test -f $@ && touch $@ || \
-		meson setup $(BUILD) --buildtype=debugoptimized $(MESON_FLAGS)
+		meson setup $(BUILD) -Dtests=false $(MESON_FLAGS)
 
 check:
 	scripts/run-tests check

@@ -44,7 +44,7 @@ outside() {
 	local name dir child status=0
 	name=$(basename "$0" .sh)
 	dir=$(mktemp -d "${UGFS_TMP:-/var/tmp}/ugfs-$name.XXXXXX")
-	trap 'rm -rf "$dir"' EXIT
+	trap '[ -n "${UGFS_KEEP:-}" ] || rm -rf "$dir"' EXIT
 	trap 'kill -KILL "$child" 2>/dev/null; wait; exit 130' INT TERM HUP
 	UGFS_SANDBOX=$dir unshare --mount --pid --fork --kill-child \
 		--mount-proc bash "$0" "$@" &
@@ -134,6 +134,17 @@ make_volume() {
 	truncate -s "$size" "$image"
 	mkfs.gfs2 -q -O -K -p lock_nolock -J 8 "$@" "$image" > mkfs.out 2>&1 ||
 		fail "mkfs.gfs2 $*: $(cat mkfs.out)"
+}
+
+# loop_device IMAGE [losetup options]: sets dev, which lives as long as this shell
+# or somebody else has it open, whatever becomes of the test.
+loop_device() {
+	local image=$1
+	shift
+	exec 8<&-
+	dev=$(losetup --find --show "$@" "$image") || skip "no loop devices"
+	exec 8< "$dev"
+	losetup -d "$dev"
 }
 
 # mount_volume IMAGE DIR [OPTIONS]: log lines go to DIR.log.

@@ -5,8 +5,7 @@
 . "$(dirname "$0")/../lib/lib.sh"
 
 make_volume vol.img 200M
-dev=$(losetup --find --show --direct-io=on vol.img) || skip "no loop devices"
-trap 'losetup -d "$dev" 2>/dev/null || true' EXIT
+loop_device vol.img --direct-io=on
 
 mount_volume "$dev" mnt
 grep -q "^$dev $work/mnt fuseblk.ugfs " /proc/mounts ||
@@ -26,8 +25,7 @@ mount_volume "$dev" mnt
 check "contents" cmp data mnt/data
 umount_clean mnt "$dev"
 
-losetup -d "$dev"
-dev=$(losetup --find --show --read-only vol.img)
+loop_device vol.img --read-only
 "$UGFS" mount "$dev" mnt 2> note
 grep -q "write-protected, mounting it read-only" note || fail "$(cat note)"
 errno EROFS "$HELPERS/mt_sys" mkdir mnt/x
