@@ -85,7 +85,7 @@ int ancestors_find(const struct fs_req *req, struct inode *dir,
 void ancestors_release(struct ancestors *list)
 {
 	free(list->an_addr);
-	*list = (struct ancestors){0};
+	*list = (struct ancestors){ 0 };
 }
 
 bool ancestors_have(const struct ancestors *list, uint64_t addr)

@@ -197,7 +197,7 @@ int dir_del(struct trans *tr, struct inode *dir, struct buf *dibuf,
 					    "counts",
 					    dir->i_addr);
 		leaf.entries--;
-		leaf.time = (struct gfs2_time){now.sec, now.nsec};
+		leaf.time = (struct gfs2_time){ now.sec, now.nsec };
 		gfs2_leaf_encode(&leaf, slot->ds_buf->b_data);
 	}
 	dir_slot_release(slot);

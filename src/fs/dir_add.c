@@ -44,7 +44,7 @@ struct dir_packer {
 static void packer_init(struct dir_packer *p, struct dir_area area)
 {
 	gfs2_dirent_init_area(area.da_start, area.da_len);
-	*p = (struct dir_packer){.area = area};
+	*p = (struct dir_packer){ .area = area };
 }
 
 /*
@@ -98,7 +98,7 @@ static int leaf_new(struct dir_adder *a, unsigned depth, uint32_t dist,
 		.depth = (uint16_t)depth,
 		.inode = a->dir->i_addr,
 		.dist = dist,
-		.time = {a->now.sec, a->now.nsec},
+		.time = { a->now.sec, a->now.nsec },
 	};
 	uint64_t addr;
 	int err;
@@ -135,7 +135,7 @@ static int leaf_update(struct dir_adder *a, struct buf *b, unsigned depth,
 		return err;
 	leaf.depth = (uint16_t)depth;
 	leaf.entries = (uint16_t)entries;
-	leaf.time = (struct gfs2_time){a->now.sec, a->now.nsec};
+	leaf.time = (struct gfs2_time){ a->now.sec, a->now.nsec };
 	gfs2_leaf_encode(&leaf, b->b_data);
 	return 0;
 }
@@ -243,7 +243,7 @@ static int chain(struct dir_adder *a, struct buf *last)
 static int pack(struct dir_adder *a, struct buf *b, struct dir_area area)
 {
 	char copy[GFS2_BSIZE_MAX];
-	const struct dir_area from = {copy, area.da_len};
+	const struct dir_area from = { copy, area.da_len };
 	struct dir_packer p;
 
 	trans_add_meta(a->tr, b);

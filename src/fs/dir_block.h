@@ -23,15 +23,15 @@ static inline bool dir_is_hashed(const struct inode *dir)
 static inline struct dir_area dir_dinode_area(const struct inode *dir,
 					      struct buf *b)
 {
-	return (struct dir_area){gfs2_dinode_area(b->b_data),
-				 dir->i_fs->fs_geom.stuffed_max};
+	return (struct dir_area){ gfs2_dinode_area(b->b_data),
+				  dir->i_fs->fs_geom.stuffed_max };
 }
 
 static inline struct dir_area dir_leaf_area(const struct inode *dir,
 					    struct buf *b)
 {
-	return (struct dir_area){gfs2_leaf_area(b->b_data),
-				 gfs2_leaf_area_len(&dir->i_fs->fs_geom)};
+	return (struct dir_area){ gfs2_leaf_area(b->b_data),
+				  gfs2_leaf_area_len(&dir->i_fs->fs_geom) };
 }
 
 /* Blocks of a table of this depth outside the dinode. */

@@ -140,7 +140,7 @@ static int free_run(struct inode *dir, struct leaf_run *run)
 /* Free what the slots of one run lead to. *index: where to look next. */
 static int free_next(struct inode *dir, uint32_t *index)
 {
-	struct leaf_run run = {0};
+	struct leaf_run run = { 0 };
 	int err;
 
 	rgrp_hold_init(&run.hold);

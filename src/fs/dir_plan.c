@@ -223,7 +223,7 @@ static int plan_hashed(struct inode *dir, const struct add_name *an,
 		       bool nowait, struct dir_plan *plan)
 {
 	uint32_t bytes[GFS2_HASH_DEPTH_MAX + 1];
-	struct gfs2_leaf_info first = {0};
+	struct gfs2_leaf_info first = { 0 };
 	uint64_t addr;
 	int err;
 

@@ -17,8 +17,12 @@
 #include "fs/dir_list.h"
 #include "fs/namei.h"
 
-/* Inodes whose blocks are read together ahead of a listing with attributes. */
-#define AHEAD_INODES 64u
+/*
+ * Inodes whose blocks are read together ahead of a listing with attributes.
+ * Order of names is no order on disk: the more of them are sorted at once, the
+ * more neighbours there are.
+ */
+#define AHEAD_INODES 1024u
 
 struct listing {
 	const struct fs_req *req;
@@ -27,7 +31,6 @@ struct listing {
 	fs_emit_fn emit; /* one of the two */
 	fs_emit_plus_fn emit_plus;
 	void *arg;
-	unsigned ahead; /* items of the batch whose inodes have been read */
 	bool emitted;
 	bool full; /* no room for more */
 };
@@ -56,36 +59,81 @@ static bool in_memory(struct fs *fs, uint64_t addr)
 {
 	struct inode *ip = icache_find(fs, addr);
 	bool read = ip && (atomic_load(&ip->i_state) & INODE_READ);
+	struct buf *b = read ? NULL : buf_peek(fs->fs_cache, addr);
 
 	inode_put(ip);
-	return read;
+	buf_put(b);
+	return read || b;
+}
+
+struct ahead {
+	unsigned seen; /* entries looked at: AHEAD_INODES at most */
+	unsigned count;
+	uint64_t addrs[AHEAD_INODES];
+};
+
+static void collect(struct fs *fs, const struct dir_batch *batch,
+		    unsigned first, struct ahead *ahead)
+{
+	unsigned i;
+
+	for (i = first; i < batch->count && ahead->seen < AHEAD_INODES; i++) {
+		const struct gfs2_dirent *de = batch->items[i].de;
+		uint64_t addr = be64_get(de->de_inum.no_addr);
+
+		ahead->seen++;
+		if (rgrps_valid_block(fs, addr) && !in_memory(fs, addr))
+			ahead->addrs[ahead->count++] = addr;
+	}
+}
+
+/* The same for what follows in the directory. */
+static void collect_more(struct listing *l, struct ahead *ahead)
+{
+	uint64_t cookie = l->batch.next;
+	struct dir_batch batch;
+	int err;
+
+	if (!cookie || dir_batch_init(&batch))
+		return;
+	while (cookie && ahead->seen < AHEAD_INODES) {
+		err = inode_rdlock(l->req, l->dir);
+		if (err)
+			break;
+		err = dir_batch_fill(&batch, l->dir, cookie, false);
+		inode_rwunlock(l->dir);
+		if (err)
+			break;
+		collect(l->dir->i_fs, &batch, 0, ahead);
+		cookie = batch.next;
+	}
+	dir_batch_fini(&batch);
 }
 
 /*
- * Bring the dinodes of the next items into memory, in the order in which they
- * lie on disk, neighbours in one request: files made one after the other are
- * neighbours. Their glocks are not held yet, which does no harm as long as
- * nobody but this mount can change them (lock_nolock): the buffers are theirs
- * as soon as the inodes are locked, and what the journal has is never read.
+ * Bring the dinodes of this and the next items into memory, in the order in
+ * which they lie on disk, neighbours in one request: files made one after the
+ * other are neighbours. Their glocks are not held yet, which does no harm as
+ * long as nobody but this mount can change them (lock_nolock): the buffers are
+ * theirs as soon as the inodes are locked, and what the journal has is never
+ * read.
  */
 static void read_ahead(struct listing *l, unsigned first)
 {
-	struct fs *fs = l->dir->i_fs;
-	uint64_t addrs[AHEAD_INODES];
-	unsigned i, n = 0, run;
+	struct ahead ahead;
+	unsigned i, run;
 
-	for (i = first; i < l->batch.count && n < AHEAD_INODES; i++) {
-		addrs[n] = be64_get(l->batch.items[i].de->de_inum.no_addr);
-		if (rgrps_valid_block(fs, addrs[n]) && !in_memory(fs, addrs[n]))
-			n++;
-	}
-	l->ahead = i;
-	qsort(addrs, n, sizeof(addrs[0]), compare_addr);
-	for (i = 0; i < n; i += run) {
+	ahead.seen = ahead.count = 0;
+	collect(l->dir->i_fs, &l->batch, first, &ahead);
+	collect_more(l, &ahead);
+	qsort(ahead.addrs, ahead.count, sizeof(ahead.addrs[0]), compare_addr);
+	for (i = 0; i < ahead.count; i += run) {
 		run = 1;
-		while (i + run < n && addrs[i + run] == addrs[i] + run)
+		while (i + run < ahead.count &&
+		       ahead.addrs[i + run] == ahead.addrs[i] + run)
 			run++;
-		buf_readahead(fs->fs_cache, &l->dir->i_bufs, addrs[i], run);
+		buf_readahead(l->dir->i_fs->fs_cache, &l->dir->i_bufs,
+			      ahead.addrs[i], run);
 	}
 }
 
@@ -129,7 +177,7 @@ static int emit_with_attributes(struct listing *l, unsigned i)
 	struct inode *ip;
 	int err;
 
-	if (!l->req->nowait && i >= l->ahead)
+	if (!l->req->nowait && !in_memory(l->dir->i_fs, de.ino))
 		read_ahead(l, i);
 	err = attributes(l, item, &entry, &ip);
 	if (err)
@@ -162,7 +210,6 @@ static int fill(struct listing *l, uint64_t cookie)
 
 	if (err)
 		return err;
-	l->ahead = 0;
 	l->batch.next = 0;
 	if (!inode_is_dir(l->dir))
 		err = -ENOTDIR;
@@ -218,7 +265,7 @@ static int list_dir(struct listing *l, uint64_t cookie)
 int fs_readdir(const struct fs_req *req, struct inode *dir, uint64_t cookie,
 	       fs_emit_fn emit, void *arg)
 {
-	struct listing l = {.req = req, .dir = dir, .emit = emit, .arg = arg};
+	struct listing l = { .req = req, .dir = dir, .emit = emit, .arg = arg };
 
 	return list_dir(&l, cookie);
 }
@@ -227,7 +274,8 @@ int fs_readdirplus(const struct fs_req *req, struct inode *dir, uint64_t cookie,
 		   fs_emit_plus_fn emit, void *arg)
 {
 	struct listing l = {
-		.req = req, .dir = dir, .emit_plus = emit, .arg = arg};
+		.req = req, .dir = dir, .emit_plus = emit, .arg = arg
+	};
 
 	return list_dir(&l, cookie);
 }

@@ -113,7 +113,7 @@ static int change(struct trans *tr, struct link_op *op)
 
 static int commit(struct link_op *op, struct fs_entry *out)
 {
-	struct inode *const both[] = {op->dir, op->ip};
+	struct inode *const both[] = { op->dir, op->ip };
 	struct fs *fs = op->dir->i_fs;
 	unsigned blocks = 2 + op->plan.dp_trans;
 	struct trans tr;
@@ -144,7 +144,8 @@ int fs_link(const struct fs_req *req, struct inode *ip, struct inode *dir,
 	    const char *name, size_t len, struct fs_entry *out)
 {
 	struct link_op op = {
-		.req = req, .dir = dir, .ip = ip, .name = name, .len = len};
+		.req = req, .dir = dir, .ip = ip, .name = name, .len = len
+	};
 	struct fs *fs = dir->i_fs;
 	int err;
 

@@ -227,7 +227,7 @@ static int change(struct trans *tr, struct make_op *op)
 
 static int commit(struct make_op *op)
 {
-	struct inode *const both[] = {op->dir, op->ip};
+	struct inode *const both[] = { op->dir, op->ip };
 	struct fs *fs = op->dir->i_fs;
 	unsigned blocks = 2 + op->plan.dp_trans +
 			  rgrp_trans_blocks(&op->hold, 1 + op->plan.dp_alloc);
@@ -321,7 +321,7 @@ static int make_locked(struct make_op *op, struct dir_found *found,
 static void op_init(struct make_op *op, const struct fs_req *req,
 		    struct inode *dir, const struct fs_make *mk)
 {
-	*op = (struct make_op){.req = req, .dir = dir, .mk = mk};
+	*op = (struct make_op){ .req = req, .dir = dir, .mk = mk };
 	glock_holder_init(&op->dir_gh);
 	glock_holder_init(&op->gh);
 	rgrp_hold_init(&op->hold);

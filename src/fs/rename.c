@@ -498,8 +498,8 @@ int fs_rename(const struct fs_req *req, struct inode *olddir,
 	const struct rename_op fresh = {
 		.req = req,
 		.fs = olddir->i_fs,
-		.old = {.dir = olddir, .name = oldname, .len = oldlen},
-		.new = {.dir = newdir, .name = newname, .len = newlen},
+		.old = { .dir = olddir, .name = oldname, .len = oldlen },
+		.new = { .dir = newdir, .name = newname, .len = newlen },
 		.flags = flags,
 	};
 	struct rename_op op = fresh;

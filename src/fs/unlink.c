@@ -136,7 +136,7 @@ static int change(struct trans *tr, struct unlink_op *op)
 
 static int commit(struct unlink_op *op)
 {
-	struct inode *const both[] = {op->dir, op->ip};
+	struct inode *const both[] = { op->dir, op->ip };
 	struct fs *fs = op->dir->i_fs;
 	unsigned blocks = 3; /* two dinodes, a leaf */
 	struct trans tr;
@@ -192,7 +192,8 @@ int fs_unlink(const struct fs_req *req, struct inode *dir, const char *name,
 	      size_t len)
 {
 	struct unlink_op op = {
-		.req = req, .dir = dir, .name = name, .len = len};
+		.req = req, .dir = dir, .name = name, .len = len
+	};
 	int err;
 
 	err = fs_may_write(dir->i_fs);
@@ -206,11 +207,9 @@ int fs_unlink(const struct fs_req *req, struct inode *dir, const char *name,
 int fs_rmdir(const struct fs_req *req, struct inode *dir, const char *name,
 	     size_t len)
 {
-	struct unlink_op op = {.req = req,
-			       .dir = dir,
-			       .name = name,
-			       .len = len,
-			       .rmdir = true};
+	struct unlink_op op = {
+		.req = req, .dir = dir, .name = name, .len = len, .rmdir = true
+	};
 	int err;
 
 	err = fs_may_write(dir->i_fs);

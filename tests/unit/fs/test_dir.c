@@ -132,8 +132,8 @@ static bool take_entry(void *arg, const struct fs_dirent *de)
 	l->left--;
 	l->cookie = de->next;
 	l->total++;
-	if (de->name[0] == '.' && (de->len == 1 || (de->len == 2 &&
-						    de->name[1] == '.'))) {
+	if (de->name[0] == '.' &&
+	    (de->len == 1 || (de->len == 2 && de->name[1] == '.'))) {
 		l->dots++;
 		assert_int_equal(de->type, 4);
 		return true;
@@ -231,8 +231,7 @@ static void one_bit(struct flips *f, unsigned bit)
 	memset(f, 0, sizeof(*f));
 	f->set[bit / 4] = (unsigned char)(1u << bit % 4);
 	other[bit / 4] ^= (char)f->set[bit / 4];
-	f->crc = ug_crc32(name, COLLIDING_LEN) ^
-		 ug_crc32(other, COLLIDING_LEN);
+	f->crc = ug_crc32(name, COLLIDING_LEN) ^ ug_crc32(other, COLLIDING_LEN);
 }
 
 static void add_flips(struct flips *to, const struct flips *from)
@@ -250,7 +249,8 @@ static void colliding_init(void)
 	struct flips pivots[32] = { { 0 } }, row;
 	unsigned bit, found = 0;
 
-	for (bit = 0; bit < COLLIDING_LEN * 4 && found < COLLIDING_SETS; bit++) {
+	for (bit = 0; bit < COLLIDING_LEN * 4 && found < COLLIDING_SETS;
+	     bit++) {
 		one_bit(&row, bit);
 		while (row.crc) {
 			unsigned top = 31u - (unsigned)__builtin_clz(row.crc);
@@ -443,8 +443,8 @@ static void check_crowded(unsigned bsize)
 	crowded_init();
 	volume_make(&v, &g);
 	volume_mount(&v);
-	oracle_init(&o, &v, make_dir(&v, ROOT, "d"),
-		    UG_ARRAY_SIZE(crowded), crowded_name);
+	oracle_init(&o, &v, make_dir(&v, ROOT, "d"), UG_ARRAY_SIZE(crowded),
+		    crowded_name);
 	index_init(&x, &o);
 	for (n = 0; n < o.count; n++)
 		oracle_make(&o, n);
@@ -491,8 +491,8 @@ static void test_cookies(void **state)
 		do {
 			list_part(&l, 37);
 			for (n = 0; n < 60; n++) {
-				unsigned k = (unsigned)ug_prng_below(&prng,
-								     o.count);
+				unsigned k =
+					(unsigned)ug_prng_below(&prng, o.count);
 
 				if (o.ids[k]) {
 					oracle_remove(&o, k);
@@ -646,9 +646,9 @@ static void test_plus(void **state)
 	assert_int_equal(p.total, 0);
 	do {
 		p.left = 100;
-		assert_int_equal(fs_readdirplus(&volume_req, d, p.cookie,
-						take_plus, &p),
-				 0);
+		assert_int_equal(
+			fs_readdirplus(&volume_req, d, p.cookie, take_plus, &p),
+			0);
 	} while (p.left == 0);
 	assert_int_equal(p.total, 1002);
 	/* Now everything is. */
@@ -692,9 +692,8 @@ static void test_nowait_lookup(void **state)
 	for (k = 0; k < rounds; k++)
 		for (n = 0; n < o.count; n++) {
 			plain_name(n, buf);
-			assert_int_equal(fs_lookup(&hasty, d, buf, strlen(buf),
-						   &e),
-					 0);
+			assert_int_equal(
+				fs_lookup(&hasty, d, buf, strlen(buf), &e), 0);
 			assert_int_equal(e.nodeid, o.ids[n]);
 			fs_forget(v.fs, e.nodeid, 1);
 		}
@@ -705,9 +704,9 @@ static void test_nowait_lookup(void **state)
 		for (n = 0; n < o.count; n++) {
 			plain_name(n, buf);
 			buf[0] = 'x';
-			assert_int_equal(fs_lookup(&hasty, d, buf, strlen(buf),
-						   &e),
-					 -ENOENT);
+			assert_int_equal(
+				fs_lookup(&hasty, d, buf, strlen(buf), &e),
+				-ENOENT);
 		}
 	print_message("lookup of a name that is not there: %.0f ns\n",
 		      (seconds() - t) * 1e9 / (rounds * o.count));

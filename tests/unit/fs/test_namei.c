@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "fs/inode.h"
 #include "tests/unit/fs/names.h"
 
 static void begin(struct volume *v, unsigned bsize)
@@ -36,8 +37,8 @@ static void end(struct volume *v)
 static void test_make(void **state)
 {
 	static const uint32_t modes[] = {
-		S_IFREG | 0640,	 S_IFDIR | 0750, S_IFLNK | 0777, S_IFCHR | 0600,
-		S_IFBLK | 0660,	 S_IFIFO | 0644, S_IFSOCK | 0755,
+		S_IFREG | 0640, S_IFDIR | 0750, S_IFLNK | 0777,	 S_IFCHR | 0600,
+		S_IFBLK | 0660, S_IFIFO | 0644, S_IFSOCK | 0755,
 	};
 	uint64_t ids[UG_ARRAY_SIZE(modes)];
 	struct fs_attr a;
@@ -278,11 +279,11 @@ static void test_symlink(void **state)
 	end(&v);
 }
 
-static void set_mode(struct volume *v, uint64_t id, uint32_t mode,
-		     uint32_t uid, uint32_t gid)
+static void set_mode(struct volume *v, uint64_t id, uint32_t mode, uint32_t uid,
+		     uint32_t gid)
 {
-	struct fs_setattr set = { .valid = FS_SET_MODE | FS_SET_UID |
-					   FS_SET_GID,
+	struct fs_setattr set = { .valid =
+					  FS_SET_MODE | FS_SET_UID | FS_SET_GID,
 				  .mode = mode,
 				  .uid = uid,
 				  .gid = gid };
@@ -297,9 +298,7 @@ static struct fs_attr make_by(struct volume *v, uint32_t uid, uint64_t dir,
 			      const char *name, uint32_t mode)
 {
 	struct fs_req req = { .uid = uid, .gid = uid };
-	struct fs_make mk = { .name = name,
-			      .len = strlen(name),
-			      .mode = mode };
+	struct fs_make mk = { .name = name, .len = strlen(name), .mode = mode };
 	struct fs_entry e;
 
 	assert_int_equal(try_make(v, &req, dir, &mk, &e), 0);
@@ -441,9 +440,9 @@ static void test_create(void **state)
 	make_dir(&v, ROOT, "d");
 	assert_int_equal(make_as(&v, ROOT, "l", S_IFLNK | 0777, NULL), 0);
 	d = node(&v, ROOT);
-	assert_int_equal(fs_create(&volume_req, d, &mk, O_RDWR | O_CREAT, &e,
-				   &created),
-			 0);
+	assert_int_equal(
+		fs_create(&volume_req, d, &mk, O_RDWR | O_CREAT, &e, &created),
+		0);
 	assert_true(created);
 	ip = node(&v, e.nodeid);
 	fs_release(ip, O_RDWR);
@@ -452,25 +451,25 @@ static void test_create(void **state)
 	assert_int_equal(fs_create(&volume_req, d, &mk,
 				   O_RDWR | O_CREAT | O_EXCL, &e, &created),
 			 -EEXIST);
-	assert_int_equal(fs_create(&hasty, d, &mk, O_RDWR | O_CREAT, &e,
-				   &created),
-			 -EAGAIN);
-	assert_int_equal(fs_create(&volume_req, d, &mk, O_RDWR | O_CREAT, &e,
-				   &created),
-			 0);
+	assert_int_equal(
+		fs_create(&hasty, d, &mk, O_RDWR | O_CREAT, &e, &created),
+		-EAGAIN);
+	assert_int_equal(
+		fs_create(&volume_req, d, &mk, O_RDWR | O_CREAT, &e, &created),
+		0);
 	assert_false(created);
 	ip = node(&v, e.nodeid);
 	fs_release(ip, O_RDWR);
 	inode_put(ip);
 	fs_forget(v.fs, e.nodeid, 1);
 	mk.name = "d";
-	assert_int_equal(fs_create(&volume_req, d, &mk, O_RDWR | O_CREAT, &e,
-				   &created),
-			 -EISDIR);
+	assert_int_equal(
+		fs_create(&volume_req, d, &mk, O_RDWR | O_CREAT, &e, &created),
+		-EISDIR);
 	mk.name = "l";
-	assert_int_equal(fs_create(&volume_req, d, &mk, O_RDWR | O_CREAT, &e,
-				   &created),
-			 -ESTALE);
+	assert_int_equal(
+		fs_create(&volume_req, d, &mk, O_RDWR | O_CREAT, &e, &created),
+		-ESTALE);
 	inode_put(d);
 	end(&v);
 }
@@ -646,7 +645,12 @@ static const char *name_of(unsigned n)
 {
 	/* The last is long, so that even few entries fill a small block. */
 	static const char *const names[NAMES] = {
-		"a", "bb", "ccc", "dddd", "e", "ffffffffffffffffffffff",
+		"a",
+		"bb",
+		"ccc",
+		"dddd",
+		"e",
+		"ffffffffffffffffffffff",
 		"gggggggggggggggggggggggggggggggggggggggggggggggggggggg",
 		"hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"
 		"hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh",
@@ -703,7 +707,7 @@ static void try_new(struct tree *t, bool is_dir)
 {
 	int d = random_dir(t), i = free_object(t);
 	unsigned n = below(t, NAMES), k;
-	uint64_t id;
+	uint64_t id = 0;
 	int err;
 
 	if (i < 0)
@@ -715,10 +719,9 @@ static void try_new(struct tree *t, bool is_dir)
 		return;
 	}
 	assert_int_equal(err, 0);
-	t->obj[i] = (struct object){ .id = id,
-				     .is_dir = is_dir,
-				     .nlink = 1,
-				     .parent = d };
+	t->obj[i] = (struct object){
+		.id = id, .is_dir = is_dir, .nlink = 1, .parent = d
+	};
 	for (k = 0; k < NAMES; k++)
 		t->obj[i].entries[k] = -1;
 	t->obj[d].entries[n] = i;
@@ -779,9 +782,9 @@ static void try_link(struct tree *t)
 		expect = -EPERM;
 	else if (t->obj[d].entries[n] >= 0)
 		expect = -EEXIST;
-	assert_int_equal(link_name(t->v, t->obj[i].id, t->obj[d].id,
-				   name_of(n)),
-			 expect);
+	assert_int_equal(
+		link_name(t->v, t->obj[i].id, t->obj[d].id, name_of(n)),
+		expect);
 	if (!expect) {
 		t->obj[d].entries[n] = i;
 		t->obj[i].nlink++;
@@ -858,8 +861,7 @@ static void check_object(struct tree *t, int i)
 	assert_int_equal(e.nodeid, t->obj[o->parent].id);
 	assert_int_equal(attr_of(t->v, o->id).nlink, 2 + subdirs);
 	d = node(t->v, o->id);
-	assert_int_equal(fs_readdir(&volume_req, d, 0, count_entry, &count),
-			 0);
+	assert_int_equal(fs_readdir(&volume_req, d, 0, count_entry, &count), 0);
 	inode_put(d);
 	assert_int_equal(count, 2 + dir_entries(o));
 }
@@ -924,6 +926,7 @@ struct worker {
 	pthread_t thread;
 	struct ug_prng prng;
 	unsigned rounds;
+	unsigned done[9]; /* successes of each operation */
 };
 
 static const char letters[] = "abcde";
@@ -945,6 +948,7 @@ static int patient(int (*op)(const struct fs_req *req, void *arg), void *arg)
 }
 
 struct args {
+	struct fs *fs;
 	struct inode *a, *b;
 	const char *x, *y;
 	uint32_t mode;
@@ -987,14 +991,32 @@ static int op_rename(const struct fs_req *req, void *arg)
 	return fs_rename(req, g->a, g->x, 1, g->b, g->y, 1, 0);
 }
 
+/* A file that is found under one name gets another. */
+static int op_link(const struct fs_req *req, void *arg)
+{
+	struct args *g = arg;
+	struct inode *ip;
+	int err;
+
+	err = fs_lookup(req, g->a, g->x, 1, &g->e);
+	if (err)
+		return err;
+	ip = fs_inode_get(g->fs, g->e.nodeid);
+	fs_forget(g->fs, g->e.nodeid, 1);
+	err = ip ? fs_link(req, ip, g->b, g->y, 1, &g->e) : -ENOENT;
+	if (!err)
+		fs_forget(g->fs, g->e.nodeid, 1);
+	inode_put(ip);
+	return err;
+}
+
 static bool count_plus(void *arg, const struct fs_dirent *de,
 		       const struct fs_entry *e)
 {
 	struct args *g = arg;
 
 	if (e->nodeid)
-		fs_forget(g->a == NULL ? NULL : (struct fs *)g->y, e->nodeid,
-			  1);
+		fs_forget(g->fs, e->nodeid, 1);
 	return true;
 }
 
@@ -1034,41 +1056,51 @@ static struct inode *wander(struct worker *w)
 	return dir;
 }
 
+static int run_op(unsigned op, struct args *g)
+{
+	int err;
+
+	switch (op) {
+	case 0:
+	case 1:
+	case 2:
+		g->mode = op == 2 ? S_IFREG | 0644 : S_IFDIR | 0755;
+		err = patient(op_make, g);
+		if (!err)
+			fs_forget(g->fs, g->e.nodeid, 1);
+		return err;
+	case 3:
+		return patient(op_unlink, g);
+	case 4:
+		return patient(op_rmdir, g);
+	case 5:
+		return patient(op_list, g);
+	case 6:
+		return patient(op_link, g);
+	default:
+		return patient(op_rename, g);
+	}
+}
+
 static void one_round(struct worker *w)
 {
 	char x[2] = { letters[ug_prng_below(&w->prng, 5)] };
 	char y[2] = { letters[ug_prng_below(&w->prng, 5)] };
-	struct args g = { .a = wander(w), .b = wander(w), .x = x, .y = y };
-	int err = 0;
+	struct args g = {
+		.fs = w->v->fs, .a = wander(w), .b = wander(w), .x = x, .y = y
+	};
+	unsigned op = (unsigned)ug_prng_below(&w->prng, 9);
+	int err;
 
-	switch (ug_prng_below(&w->prng, 8)) {
-	case 0:
-	case 1:
-		g.mode = S_IFDIR | 0755;
-		err = patient(op_make, &g);
-		if (!err)
-			fs_forget(w->v->fs, g.e.nodeid, 1);
-		break;
-	case 2:
-		g.mode = S_IFREG | 0644;
-		err = patient(op_make, &g);
-		if (!err)
-			fs_forget(w->v->fs, g.e.nodeid, 1);
-		break;
-	case 3:
-		err = patient(op_unlink, &g);
-		break;
-	case 4:
-		err = patient(op_rmdir, &g);
-		break;
-	case 5:
-		g.y = (const char *)w->v->fs;
-		err = patient(op_list, &g);
-		break;
-	default:
-		err = patient(op_rename, &g);
+	/* Renames within one directory are frequent, too. */
+	if (op == 8) {
+		inode_put(g.b);
+		g.b = g.a;
+		inode_ref(g.b, 1);
 	}
+	err = run_op(op, &g);
 	assert_true(err != -EIO && err != -EUCLEAN && err != -EDEADLK);
+	w->done[op] += !err;
 	inode_put(g.a);
 	inode_put(g.b);
 }
@@ -1086,23 +1118,27 @@ static void *work(void *arg)
 static void test_threads(void **state)
 {
 	struct worker w[THREADS];
+	unsigned done[9] = { 0 }, i, op;
 	struct volume v;
-	unsigned i;
 
 	begin(&v, 1024);
 	for (i = 0; i < THREADS; i++) {
-		w[i] = (struct worker){ .v = &v, .rounds = 8000 };
+		w[i] = (struct worker){ .v = &v, .rounds = 30000 };
 		ug_prng_seed(&w[i].prng, 100 + i);
 	}
 	/* Whoever waits for ever is killed here. */
 	alarm(200);
 	for (i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&w[i].thread, NULL, work,
-						&w[i]),
-				 0);
-	for (i = 0; i < THREADS; i++)
+		assert_int_equal(
+			pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
+	for (i = 0; i < THREADS; i++) {
 		pthread_join(w[i].thread, NULL);
+		for (op = 0; op < UG_ARRAY_SIZE(done); op++)
+			done[op] += w[i].done[op];
+	}
 	alarm(0);
+	for (op = 0; op < UG_ARRAY_SIZE(done); op++)
+		assert_true(done[op] > 100);
 	assert_false(fs_is_withdrawn(v.fs));
 	end(&v);
 }
