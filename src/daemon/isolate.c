@@ -87,7 +87,7 @@ static void set_oom_score(void)
 
 void isolate_memory(void)
 {
-	static const struct rlimit no_core = {0, 0};
+	static const struct rlimit no_core = { 0, 0 };
 
 	/* Users' data must not end up in a file that somebody else reads. */
 	setrlimit(RLIMIT_CORE, &no_core);

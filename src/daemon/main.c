@@ -20,21 +20,21 @@ static int help_main(int argc, char **argv);
 static int version_main(int argc, char **argv);
 
 static const struct verb verbs[] = {
-	{"mount", mount_main, "mount a volume"},
-	{"umount", umount_main, "unmount it and wait for the last write"},
-	{"mkfs", mkfs_main, "make a volume"},
-	{"help", help_main, "this text, or that of a verb"},
-	{"version", version_main, "print the version"},
+	{ "mount", mount_main, "mount a volume" },
+	{ "umount", umount_main, "unmount it and wait for the last write" },
+	{ "mkfs", mkfs_main, "make a volume" },
+	{ "help", help_main, "this text, or that of a verb" },
+	{ "version", version_main, "print the version" },
 };
 
 static const struct verb helpers[] = {
-	{"mount.ugfs", mount_helper_main, NULL},
-	{"mount.fuse.ugfs", mount_helper_main, NULL},
-	{"mount.fuseblk.ugfs", mount_helper_main, NULL},
-	{"umount.ugfs", umount_helper_main, NULL},
-	{"umount.fuse.ugfs", umount_helper_main, NULL},
-	{"umount.fuseblk.ugfs", umount_helper_main, NULL},
-	{"mkfs.ugfs", mkfs_main, NULL},
+	{ "mount.ugfs", mount_helper_main, NULL },
+	{ "mount.fuse.ugfs", mount_helper_main, NULL },
+	{ "mount.fuseblk.ugfs", mount_helper_main, NULL },
+	{ "umount.ugfs", umount_helper_main, NULL },
+	{ "umount.fuse.ugfs", umount_helper_main, NULL },
+	{ "umount.fuseblk.ugfs", umount_helper_main, NULL },
+	{ "mkfs.ugfs", mkfs_main, NULL },
 };
 
 static const struct verb *find(const struct verb *table, size_t count,
@@ -68,7 +68,7 @@ static int unknown_verb(const char *name)
 static int help_main(int argc, char **argv)
 {
 	static char name[32], help[] = "--help";
-	char *args[] = {name, help, NULL};
+	char *args[] = { name, help, NULL };
 	const struct verb *verb;
 
 	if (argc < 2 || !strcmp(argv[1], "help") ||

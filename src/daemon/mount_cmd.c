@@ -39,7 +39,8 @@ static void usage(FILE *out)
 	      "  -r, --read-only     the same as -o ro\n"
 	      "  -f, --foreground    stay, and log to standard error\n"
 	      "  -L, --log FILE      add log lines to FILE, not to syslog\n"
-	      "  -v, --verbose       say when it is mounted\n"
+	      "  -v, --verbose       say when it is mounted, and in the end\n"
+	      "                      log what it has done\n"
 	      "  -h, --help          this text\n"
 	      "\n"
 	      "Options of its own; ugfs-mount(8) has those of GFS2 too:\n"
@@ -91,13 +92,13 @@ static int parse_command(struct mount_request *req, int argc, char **argv,
 			 bool *done)
 {
 	static const struct option long_options[] = {
-		{"options", required_argument, NULL, 'o'},
-		{"read-only", no_argument, NULL, 'r'},
-		{"foreground", no_argument, NULL, 'f'},
-		{"log", required_argument, NULL, 'L'},
-		{"verbose", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+		{ "options", required_argument, NULL, 'o' },
+		{ "read-only", no_argument, NULL, 'r' },
+		{ "foreground", no_argument, NULL, 'f' },
+		{ "log", required_argument, NULL, 'L' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
 	};
 	int c, code = EXIT_OK;
 
@@ -356,7 +357,7 @@ static int mount_with(struct mount_request *req)
 
 int mount_main(int argc, char **argv)
 {
-	struct mount_request req = {0};
+	struct mount_request req = { 0 };
 	bool done = false;
 	int code;
 
@@ -370,7 +371,7 @@ int mount_main(int argc, char **argv)
 
 int mount_helper_main(int argc, char **argv)
 {
-	struct mount_request req = {0};
+	struct mount_request req = { 0 };
 	bool done = false;
 	int code;
 

@@ -132,8 +132,8 @@ static int set_string(struct parser *p, char **where, const char *value)
 static int set_lockproto(struct parser *p, const struct option *o,
 			 const char *value)
 {
-	static const char *const known[] = {"lock_nolock", "lock_dlm",
-					    "lock_gulm"};
+	static const char *const known[] = { "lock_nolock", "lock_dlm",
+					     "lock_gulm" };
 
 	for (size_t i = 0; i < UG_ARRAY_SIZE(known); i++)
 		if (!strcmp(value, known[i]))
@@ -513,7 +513,7 @@ static char *item_end(char *s)
 int mount_options_parse(struct mount_options *opt, const char *text, char *why,
 			size_t why_len)
 {
-	struct parser p = {opt, why, why_len};
+	struct parser p = { opt, why, why_len };
 	ug_autofree char *copy = NULL;
 	char *item, *comma;
 	int ret;
@@ -562,7 +562,7 @@ static enum fs_atime atime_of(unsigned long flags)
 
 int mount_options_finish(struct mount_options *opt, char *why, size_t why_len)
 {
-	struct parser p = {opt, why, why_len};
+	struct parser p = { opt, why, why_len };
 
 	if (opt->debug && opt->errors_given)
 		return refuse(&p, "debug and errors= exclude each other");

@@ -31,6 +31,7 @@
 #include "daemon/report.h"
 #include "daemon/runfile.h"
 #include "daemon/signals.h"
+#include "daemon/statistics.h"
 #include "daemon/volume.h"
 #include "daemon/workers.h"
 #include "fuse/conn.h"
@@ -202,7 +203,7 @@ static unsigned long mount_flags(const struct process *p)
 static void publish(struct process *p)
 {
 	const char *dir = fuse_conn_mountpoint(p->conn);
-	struct mount_query query = {.dir = dir};
+	struct mount_query query = { .dir = dir };
 	int err = mountinfo_find(&query);
 
 	if (!err && !query.count)
@@ -304,6 +305,8 @@ static int serve(struct process *p)
 	p->signals_started = true;
 	err = fuse_session_run(p->session);
 	signals_session_over(&p->signals);
+	if (p->req->verbose)
+		statistics_log(p->who, p->session, p->fs);
 	runfile_set_state(&p->runfile, RUNFILE_ENDING);
 	if (p->report_fd >= 0)
 		return fail(p, EXIT_MOUNT, "%s: the mount ended early: %s",
@@ -342,7 +345,7 @@ static void close_volume(struct process *p)
  */
 static void unmount_half(struct process *p)
 {
-	struct mount_query query = {.dir = p->req->dir};
+	struct mount_query query = { .dir = p->req->dir };
 
 	if (!mountinfo_find(&query) && query.count &&
 	    query.top.major == p->major && query.top.minor == p->minor)
@@ -384,7 +387,7 @@ static int mount_and_serve(struct process *p)
 
 int mount_process(const struct mount_request *req, int report_fd)
 {
-	struct process p = {.req = req, .report_fd = report_fd};
+	struct process p = { .req = req, .report_fd = report_fd };
 	int code, err;
 
 	signals_block();

@@ -42,7 +42,7 @@ static void report_send(int fd, const char *head, const char *fmt, va_list ap)
 
 void report_note(int fd, const char *fmt, ...)
 {
-	char head[] = {REPORT_NOTE, '\0'};
+	char head[] = { REPORT_NOTE, '\0' };
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -88,7 +88,7 @@ static void on_interrupt(int sig)
 
 static void catch_interrupts(const struct report_wait *rw)
 {
-	struct sigaction sa = {.sa_handler = on_interrupt};
+	struct sigaction sa = { .sa_handler = on_interrupt };
 
 	/* In the foreground the terminal interrupts the mount process itself.
 	 */

@@ -75,7 +75,7 @@ int runfile_create(struct runfile *rf)
 	int dir = dir_lock();
 	int err = 0;
 
-	*rf = (struct runfile){.fd = -1};
+	*rf = (struct runfile){ .fd = -1 };
 	if (dir < 0)
 		return dir;
 	draft_name(name);
@@ -220,7 +220,7 @@ static int parse_content(char *text, struct runfile_info *info)
 {
 	char *rest = text, *line;
 
-	*info = (struct runfile_info){0};
+	*info = (struct runfile_info){ 0 };
 	while ((line = strsep(&rest, "\n"))) {
 		if (!strncmp(line, "pid ", 4))
 			info->pid = (pid_t)strtol(line + 4, NULL, 10);

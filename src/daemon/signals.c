@@ -50,12 +50,12 @@ bool signals_pending(void)
  */
 static void detach_mounts(const struct signals *s)
 {
-	struct mount_query ours = {.major = s->major, .minor = s->minor};
+	struct mount_query ours = { .major = s->major, .minor = s->minor };
 	struct mount_query top;
 	bool detached = true;
 
 	while (detached && !mountinfo_find(&ours) && ours.count) {
-		top = (struct mount_query){.dir = ours.top.dir};
+		top = (struct mount_query){ .dir = ours.top.dir };
 		detached = !mountinfo_find(&top) && top.top.major == s->major &&
 			   top.top.minor == s->minor &&
 			   !umount2(ours.top.dir, MNT_DETACH | UMOUNT_NOFOLLOW);
@@ -76,7 +76,7 @@ static void stop_session(struct signals *s)
 
 static void *signals_main(void *arg)
 {
-	static const struct timespec grace = {.tv_sec = GRACE_SEC};
+	static const struct timespec grace = { .tv_sec = GRACE_SEC };
 	struct signals *s = arg;
 	sigset_t set;
 	int sig;

@@ -100,7 +100,7 @@ static int find_target(const char *target, struct target_search *search)
 	/* A dead mount cannot be resolved further, but is a full path. */
 	if (!realpath(target, path))
 		snprintf(path, sizeof(path), "%s", target);
-	*search = (struct target_search){.target = path};
+	*search = (struct target_search){ .target = path };
 	err = mountinfo_walk(visit_target, search);
 	if (!err && !search->found) {
 		search->by_source = true;
@@ -112,8 +112,8 @@ static int find_target(const char *target, struct target_search *search)
 
 static bool mounted_elsewhere(const struct target_search *search)
 {
-	struct mount_query query = {.major = search->major,
-				    .minor = search->minor};
+	struct mount_query query = { .major = search->major,
+				     .minor = search->minor };
 	unsigned count;
 
 	if (mountinfo_find(&query))
@@ -137,7 +137,7 @@ static void on_alarm(int sig)
 /* false: the kernel has not ended the file system, somebody still uses it. */
 static bool process_noticed(int fd, int limit_ms)
 {
-	const struct timespec pause = {.tv_nsec = NOTICE_POLL_MS * 1000000L};
+	const struct timespec pause = { .tv_nsec = NOTICE_POLL_MS * 1000000L };
 
 	for (int ms = 0; ms <= limit_ms; ms += NOTICE_POLL_MS) {
 		if (runfile_is_gone(fd) || runfile_state(fd) != RUNFILE_MOUNTED)
@@ -149,7 +149,8 @@ static bool process_noticed(int fd, int limit_ms)
 
 static int wait_for_exit(int fd)
 {
-	struct sigaction sa = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+	struct sigaction sa = { .sa_handler = on_alarm,
+				.sa_flags = SA_RESTART };
 
 	sigaction(SIGALRM, &sa, NULL);
 	alarm(PATIENCE_SEC);
@@ -243,12 +244,12 @@ static int unmount(const struct umount_request *req)
 int umount_main(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{"force", no_argument, NULL, 'f'},
-		{"lazy", no_argument, NULL, 'l'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+		{ "force", no_argument, NULL, 'f' },
+		{ "lazy", no_argument, NULL, 'l' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
 	};
-	struct umount_request req = {0};
+	struct umount_request req = { 0 };
 	int c;
 
 	while ((c = getopt_long(argc, argv, "flh", long_options, NULL)) != -1) {
@@ -278,7 +279,7 @@ int umount_main(int argc, char **argv)
 /* umount.ugfs TARGET [-flnrv] [-N namespace] [-t type.subtype] */
 int umount_helper_main(int argc, char **argv)
 {
-	struct umount_request req = {0};
+	struct umount_request req = { 0 };
 	const char *ns = NULL;
 	int c, err;
 

@@ -175,7 +175,7 @@ static bool is_block_device(const char *path)
  */
 int volume_claim(struct volume *vol, char *why_text, size_t why_len)
 {
-	const struct why why = {why_text, why_len};
+	const struct why why = { why_text, why_len };
 
 	if (vol->claim >= 0 || !is_block_device(vol->source))
 		return 0;
@@ -208,11 +208,12 @@ static int open_device(struct volume *vol)
 int volume_open(struct volume *vol, const char *source, bool readonly,
 		char *why_text, size_t why_len)
 {
-	const struct why why = {why_text, why_len};
+	const struct why why = { why_text, why_len };
 	int err;
 
-	*vol = (struct volume){
-		.source = source, .readonly = readonly, .claim = -1};
+	*vol = (struct volume){ .source = source,
+				.readonly = readonly,
+				.claim = -1 };
 	err = check_loops(source, &why);
 	if (!err)
 		err = volume_claim(vol, why_text, why_len);

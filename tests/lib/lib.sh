@@ -60,6 +60,13 @@ work=$UGFS_SANDBOX
 mode=${1:-kernel}
 unset UGFS_SANDBOX
 mount --make-rprivate /
+# Mounts of others that were copied into this name space would keep their
+# processes from ending.
+awk '{ for (i = 7; $i != "-"; i++); if ($(i + 1) ~ /^fuse/) print $5 }' \
+	/proc/self/mountinfo |
+	while read -r inherited; do
+		umount -i -l "$inherited" || true
+	done
 mount -t tmpfs -o mode=755 none /run
 mkdir "$work/mnt"
 sanitizer_options "$work"
