@@ -66,11 +66,11 @@ static int add_runs(struct wb_chunk *wc, const struct page *pg, uint8_t dirty)
 			.count = n,
 			.page = wc->wc_npages - 1,
 		};
-		struct wb_run *last = wc->wc_runs + wc->wc_nruns;
+		struct wb_run *last =
+			wc->wc_nruns ? &wc->wc_runs[wc->wc_nruns - 1] : NULL;
 
-		if (wc->wc_nruns &&
-		    last[-1].lblock + last[-1].count == run.lblock)
-			last[-1].count += n;
+		if (last && last->lblock + last->count == run.lblock)
+			last->count += n;
 		else if (wb_add_run(wc, &run))
 			return -ENOMEM;
 		dirty &= (uint8_t)~page_range(block, block + n);
