@@ -19,43 +19,65 @@ struct todo {
 	size_t len;
 };
 
-/* Copy out of one page; false if a block of it is not there. */
-static bool copy_page(struct inode *ip, struct page *pg, struct todo *todo)
+/*
+ * The bytes wanted of one page, in place, and how many they are; NULL if a
+ * block of them is not there.
+ */
+static unsigned char *page_bytes(struct inode *ip, struct page *pg,
+				 uint64_t offset, size_t len, uint32_t *n)
 {
-	uint32_t from = todo->offset % PAGE_BYTES;
-	uint32_t n = (uint32_t)UG_MIN(todo->len, (size_t)(PAGE_BYTES - from));
-	uint8_t blocks = page_mask(ip, from, from + n);
+	uint32_t from = offset % PAGE_BYTES;
+	uint8_t blocks;
 
+	*n = (uint32_t)UG_MIN(len, (size_t)(PAGE_BYTES - from));
+	blocks = page_mask(ip, from, from + *n);
 	if ((pg->pg_uptodate & blocks) != blocks)
-		return false;
-	memcpy(todo->buf, page_data(ip->i_fs->fs_pages, pg) + from, n);
+		return NULL;
 	page_touch(pg);
+	return page_data(ip->i_fs->fs_pages, pg) + from;
+}
+
+static void copy_out(struct todo *todo, const unsigned char *from, size_t n)
+{
+	memcpy(todo->buf, from, n);
 	todo->buf += n;
 	todo->offset += n;
 	todo->len -= n;
-	return true;
 }
 
 /*
  * Copy what is there, up to the end of the leaf: the lock is not held for long.
- * False: the page at todo->offset has to be brought in first.
+ * Pages next to each other in memory go in one piece. False: the page at
+ * todo->offset has to be brought in first.
  */
 static bool copy_leaf(struct pages *pp, struct todo *todo)
 {
 	uint64_t index = todo->offset >> PAGE_SHIFT;
 	struct pleaf *leaf = pagetable_leaf(&pp->pp_table, index);
+	unsigned char *start = NULL;
+	unsigned slot = index % LEAF_PAGES;
+	size_t len = 0;
 
-	if (!leaf)
-		return false;
-	for (unsigned slot = index % LEAF_PAGES; slot < LEAF_PAGES; slot++) {
+	for (; leaf && slot < LEAF_PAGES && len < todo->len; slot++) {
 		struct page *pg = pleaf_page(&pp->pp_table, leaf, slot);
+		unsigned char *data = NULL;
+		uint32_t n;
 
-		if (!pg || !copy_page(pp->pp_inode, pg, todo))
-			return false;
-		if (!todo->len)
+		if (pg)
+			data = page_bytes(pp->pp_inode, pg, todo->offset + len,
+					  todo->len - len, &n);
+		if (!data)
 			break;
+		if (start && start + len != data) {
+			copy_out(todo, start, len);
+			len = 0;
+		}
+		start = len ? start : data;
+		len += n;
 	}
-	return true;
+	if (len)
+		copy_out(todo, start, len);
+	return leaf && (!todo->len || slot == LEAF_PAGES);
 }
 
 static uint32_t pages_of(uint64_t offset, size_t len)
@@ -102,7 +124,7 @@ static ssize_t cached_read(const struct fs_req *req, struct inode *ip,
 			   void *buf, size_t len, uint64_t offset)
 {
 	struct pages *pp = pages_get(ip);
-	struct todo todo = {buf, offset, len};
+	struct todo todo = { buf, offset, len };
 	bool ahead = false;
 
 	if (!pp)
