@@ -348,15 +348,36 @@ uint64_t inode_nodeid(const struct inode *ip)
 	return ip == ip->i_fs->fs_root ? FS_ROOT_NODEID : ip->i_addr;
 }
 
-void inode_fill_attr(const struct inode *ip, struct fs_attr *out)
+static uint64_t blocks_now(const struct inode *ip)
+{
+	return ip->i_blocks + ip->i_delayed;
+}
+
+void inode_check_shown(struct inode *ip)
+{
+	const struct fs_host_ops *host = ip->i_fs->fs_host;
+	uint64_t now;
+
+	pthread_rwlock_rdlock(&ip->i_lock);
+	now = blocks_now(ip);
+	pthread_rwlock_unlock(&ip->i_lock);
+	if (!host->invalidate || !atomic_load(&ip->i_shown_blocks) ||
+	    atomic_exchange(&ip->i_shown_blocks, 0) == now)
+		return;
+	host->invalidate(ip->i_fs->fs_host_arg, inode_nodeid(ip), false);
+}
+
+void inode_fill_attr(struct inode *ip, struct fs_attr *out)
 {
 	const struct fs *fs = ip->i_fs;
+
+	atomic_store_explicit(&ip->i_shown_blocks, blocks_now(ip),
+			      memory_order_relaxed);
 
 	*out = (struct fs_attr){
 		.ino = ip->i_addr,
 		.size = ip->i_size,
-		.blocks_512 = (ip->i_blocks + ip->i_delayed)
-			      << (fs->fs_geom.bshift - 9),
+		.blocks_512 = blocks_now(ip) << (fs->fs_geom.bshift - 9),
 		.atime = ip->i_atime,
 		.mtime = ip->i_mtime,
 		.ctime = ip->i_ctime,
@@ -370,7 +391,7 @@ void inode_fill_attr(const struct inode *ip, struct fs_attr *out)
 	};
 }
 
-void inode_fill_entry(const struct inode *ip, struct fs_entry *out)
+void inode_fill_entry(struct inode *ip, struct fs_entry *out)
 {
 	out->nodeid = inode_nodeid(ip);
 	out->generation = ip->i_formal;

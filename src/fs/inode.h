@@ -83,6 +83,9 @@ struct inode {
 	atomic_uint_fast64_t i_seq; /* ... anything of the inode's metadata */
 	atomic_uint_fast64_t i_seq_data; /* ... what fdatasync needs */
 
+	/* Blocks in the last attributes given out; 0: none since the check. */
+	atomic_uint_fast64_t i_shown_blocks;
+
 	_Atomic(struct pages *) i_pages; /* pages.h; NULL until first use */
 	atomic_int i_wb_error; /* lost write, to be reported by fsync */
 
@@ -207,8 +210,15 @@ bool icache_has_dirty(struct fs *fs);
 /* Read access changes atime according to the options. No lock held. */
 void inode_touch_atime(const struct fs_req *req, struct inode *ip);
 
-void inode_fill_attr(const struct inode *ip, struct fs_attr *out); /* i_lock */
-void inode_fill_entry(const struct inode *ip, struct fs_entry *out);
+/* i_lock held (reading). */
+void inode_fill_attr(struct inode *ip, struct fs_attr *out);
+void inode_fill_entry(struct inode *ip, struct fs_entry *out);
+
+/*
+ * Write-back has entered blocks, pointer blocks among them perhaps: if the
+ * front end was told another number, it hears of it. No lock held.
+ */
+void inode_check_shown(struct inode *ip);
 uint64_t inode_nodeid(const struct inode *ip);
 
 #endif

@@ -290,5 +290,6 @@ int wb_commit_inode(struct inode *ip, uint64_t size)
 	pthread_rwlock_rdlock(&ip->i_lock);
 	advances = final_disksize(ip, size) > ip->i_disksize;
 	inode_rwunlock(ip);
+	inode_check_shown(ip);
 	return advances ? commit_size(ip, size) : inode_write_times(ip, false);
 }
