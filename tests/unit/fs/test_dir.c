@@ -5,6 +5,7 @@
  * cookies while the directory changes; fsck.gfs2 has the last word each time.
  */
 #include <time.h>
+#include <unistd.h>
 
 #include "base/crc.h"
 #include "tests/unit/fs/names.h"
@@ -714,6 +715,288 @@ static void test_nowait_lookup(void **state)
 	empty_and_end(&o, "d");
 }
 
+/* ---- crashes ---- */
+
+/* One change of the directory: what the name names from then on. */
+struct change {
+	unsigned n;
+	uint64_t id;
+};
+
+#define CHANGES_MAX 600
+
+static void note(struct change *changes, unsigned *count, unsigned n,
+		 uint64_t id)
+{
+	assert_true(*count < CHANGES_MAX);
+	changes[(*count)++] = (struct change){ .n = n, .id = id };
+}
+
+static void change_and_note(struct oracle *o, struct ug_prng *prng,
+			    struct change *changes, unsigned *count)
+{
+	unsigned n = (unsigned)ug_prng_below(prng, o->count);
+
+	if (o->ids[n])
+		oracle_remove(o, n);
+	else
+		oracle_make(o, n);
+	note(changes, count, n, o->ids[n]);
+	switch (ug_prng_below(prng, 60)) {
+	case 0:
+		fs_work_run(o->v->fs, FS_WORK_COMMIT, true);
+		break;
+	case 1:
+		fs_work_run(o->v->fs, FS_WORK_CHECKPOINT, true);
+		break;
+	}
+}
+
+static bool note_seen(void *arg, const struct fs_dirent *de)
+{
+	struct index *x = arg;
+
+	if (de->name[0] != '.')
+		x->o->seen[index_find(x, de->name, de->len)] = 1;
+	return true;
+}
+
+/* How many names differ between the directory and what the oracle says. */
+static unsigned differences(struct index *x, const uint64_t *ids)
+{
+	struct inode *d = node(x->o->v, x->o->dir);
+	unsigned n, differ = 0;
+
+	memset(x->o->seen, 0, x->o->count);
+	assert_int_equal(fs_readdir(&volume_req, d, 0, note_seen, x), 0);
+	inode_put(d);
+	for (n = 0; n < x->o->count; n++)
+		differ += x->o->seen[n] != (ids[n] != 0);
+	return differ;
+}
+
+/*
+ * The directory must be as it was after some change since the last sync: then
+ * all changes up to that one have survived, and none behind it.
+ */
+static void find_moment(struct index *x, uint64_t *ids,
+			const struct change *changes, unsigned count)
+{
+	unsigned i = 0;
+
+	while (differences(x, ids)) {
+		if (i == count)
+			fail_msg("no moment looked like this");
+		ids[changes[i].n] = changes[i].id;
+		i++;
+	}
+	memcpy(x->o->ids, ids, x->o->count * sizeof(*ids));
+}
+
+static void check_crashes(unsigned bsize, uint64_t seed)
+{
+	struct volume_geometry g = { .bsize = bsize, .size_mib = 64 };
+	struct change *changes = calloc(CHANGES_MAX, sizeof(*changes));
+	unsigned round, i, count;
+	struct ug_prng prng;
+	struct oracle o;
+	struct volume v;
+	struct index x;
+	uint64_t *ids;
+
+	ug_prng_seed(&prng, seed);
+	volume_make(&v, &g);
+	volume_mount(&v);
+	oracle_init(&o, &v, make_dir(&v, ROOT, "d"), 900, mixed_name);
+	index_init(&x, &o);
+	ids = calloc(o.count, sizeof(*ids));
+	for (round = 0; round < 12; round++) {
+		assert_int_equal(fs_sync(v.fs), 0);
+		memcpy(ids, o.ids, o.count * sizeof(*ids));
+		count = 0;
+		for (i = (unsigned)ug_prng_below(&prng, 300); i > 0; i--)
+			change_and_note(&o, &prng, changes, &count);
+		volume_crash(&v);
+		volume_mount(&v);
+		find_moment(&x, ids, changes, count);
+		remount(&v);
+	}
+	free(ids);
+	free(changes);
+	free(x.slots);
+	empty_and_end(&o, "d");
+}
+
+static void test_crashes(void **state)
+{
+	check_crashes(512, 11);
+	check_crashes(4096, 12);
+}
+
+/* A large directory is being released when the machine stops. */
+static void test_crash_while_freeing(void **state)
+{
+	struct volume_geometry g = { .bsize = 512, .size_mib = 64 };
+	struct fs_entry e;
+	struct ug_prng prng;
+	struct volume v;
+	unsigned round, n;
+	uint64_t d, f;
+	char buf[300];
+
+	colliding_init();
+	ug_prng_seed(&prng, 5);
+	volume_make(&v, &g);
+	volume_mount(&v);
+	f = make_file(&v, ROOT, "f");
+	for (round = 0; round < 10; round++) {
+		d = make_dir(&v, ROOT, "d");
+		for (n = 0; n < 1500; n++)
+			assert_int_equal(
+				link_name(&v, f, d, plain_name(n, buf)), 0);
+		/* And a chain. */
+		for (n = 0; n < 60; n++)
+			assert_int_equal(
+				link_name(&v, f, d, colliding_name(n, buf)), 0);
+		for (n = 0; n < 1500; n++)
+			assert_int_equal(unlink_name(&v, d, plain_name(n, buf)),
+					 0);
+		for (n = 0; n < 60; n++)
+			assert_int_equal(
+				unlink_name(&v, d, colliding_name(n, buf)), 0);
+		assert_int_equal(rmdir_name(&v, ROOT, "d"), 0);
+		assert_int_equal(fs_sync(v.fs), 0);
+		/* Anywhere within the release, or after it. */
+		usleep((unsigned)ug_prng_below(&prng, 4000));
+		fs_work_run(v.fs, FS_WORK_COMMIT, true);
+		volume_crash(&v);
+		volume_mount(&v);
+		assert_int_equal(look(&v, ROOT, "d", &e), -ENOENT);
+		remount(&v);
+	}
+	volume_unmount(&v);
+	volume_remove(&v);
+}
+
+/* ---- damage ---- */
+
+/* Blocks of directories in an image: leaves, tables, and the dinode at addr. */
+static unsigned directory_blocks(const unsigned char *image, size_t size,
+				 unsigned bsize, uint64_t addr, size_t *offs,
+				 unsigned max)
+{
+	static const unsigned char magic[] = { 1, 0x16, 0x19, 0x70, 0, 0, 0 };
+	unsigned count = 0;
+	size_t off;
+
+	/* Behind the superblock: none of the metadata tree is hashed. */
+	for (off = 1 << 17; off < size && count < max; off += bsize) {
+		if (memcmp(image + off, magic, sizeof(magic)))
+			continue;
+		if (image[off + 7] == 6 || image[off + 7] == 7 ||
+		    off == addr * bsize)
+			offs[count++] = off;
+	}
+	return count;
+}
+
+static bool ignore_entry(void *arg, const struct fs_dirent *de)
+{
+	assert_in_range(de->len, 1, 255);
+	return true;
+}
+
+static bool forget_entry(void *arg, const struct fs_dirent *de,
+			 const struct fs_entry *e)
+{
+	struct volume *v = arg;
+
+	if (e->nodeid)
+		fs_forget(v->fs, e->nodeid, 1);
+	return true;
+}
+
+/* Whatever comes of it: an answer or an error. */
+static void use_damaged(struct volume *v, uint64_t id)
+{
+	struct fs_entry e;
+	char buf[300];
+	struct inode *d;
+	unsigned n;
+
+	if (fs_lookup_nodeid(v->fs, &volume_req, id, &e))
+		return;
+	d = fs_inode_get(v->fs, id);
+	fs_readdir(&volume_req, d, 0, ignore_entry, NULL);
+	fs_readdirplus(&volume_req, d, 0, forget_entry, v);
+	for (n = 0; n < 300 && !fs_is_withdrawn(v->fs); n += 3) {
+		plain_name(n, buf);
+		if (!fs_lookup(&volume_req, d, buf, strlen(buf), &e))
+			fs_forget(v->fs, e.nodeid, 1);
+		fs_unlink(&volume_req, d, buf, strlen(buf));
+		plain_name(n + 5000, buf);
+		make_as(v, id, buf, S_IFREG | 0600, NULL);
+		fs_rename(&volume_req, d, buf, strlen(buf), d, "new", 3, 0);
+	}
+	inode_put(d);
+	fs_forget(v->fs, id, 1);
+}
+
+static void check_damage(unsigned bsize, unsigned rounds)
+{
+	struct volume_geometry g = { .bsize = bsize, .size_mib = 32 };
+	const size_t size = 32u << 20;
+	unsigned char *image = malloc(size);
+	size_t offs[2000];
+	unsigned n, k, count, round;
+	struct ug_prng prng;
+	struct volume v;
+	char buf[300];
+	uint64_t d, f;
+	FILE *file;
+
+	volume_make(&v, &g);
+	volume_mount(&v);
+	d = make_dir(&v, ROOT, "d");
+	f = make_file(&v, ROOT, "f");
+	for (n = 0; n < 1200; n++)
+		assert_int_equal(link_name(&v, f, d, plain_name(n, buf)), 0);
+	volume_unmount(&v);
+	file = fopen(v.path, "r+");
+	assert_int_equal(fread(image, 1, size, file), size);
+	count = directory_blocks(image, size, bsize, d, offs, 2000);
+	assert_true(count > 20);
+	for (round = 0; round < rounds; round++) {
+		ug_prng_seed(&prng, round);
+		rewind(file);
+		fwrite(image, 1, size, file);
+		for (n = 0; n < 4; n++) {
+			size_t off = offs[ug_prng_below(&prng, count)];
+
+			/* Headers and first records most of all. */
+			k = ug_prng_below(&prng, 2) ? 160 : bsize;
+			off += ug_prng_below(&prng, k);
+			fseek(file, (long)off, SEEK_SET);
+			fputc((int)ug_prng_below(&prng, 256), file);
+		}
+		fflush(file);
+		volume_mount(&v);
+		use_damaged(&v, d);
+		volume_crash(&v);
+	}
+	fclose(file);
+	free(image);
+	volume_remove(&v);
+}
+
+static void test_damage(void **state)
+{
+	const char *rounds = getenv("UG_TEST_ROUNDS");
+
+	check_damage(512, rounds ? (unsigned)atoi(rounds) : 12);
+	check_damage(4096, rounds ? (unsigned)atoi(rounds) : 12);
+}
+
 /* An argument picks tests by name, with * and ?. */
 int main(int argc, char **argv)
 {
@@ -726,6 +1009,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_plus),
 		cmocka_unit_test(test_nowait_lookup),
 		cmocka_unit_test(test_large),
+		cmocka_unit_test(test_crashes),
+		cmocka_unit_test(test_crash_while_freeing),
+		cmocka_unit_test(test_damage),
 	};
 
 	if (argc > 1)

@@ -643,7 +643,7 @@ struct tree {
 
 static const char *name_of(unsigned n)
 {
-	/* The last is long, so that even few entries fill a small block. */
+	/* The last are long, so that few entries fill a small block. */
 	static const char *const names[NAMES] = {
 		"a",
 		"bb",
@@ -652,7 +652,6 @@ static const char *name_of(unsigned n)
 		"e",
 		"ffffffffffffffffffffff",
 		"gggggggggggggggggggggggggggggggggggggggggggggggggggggg",
-		"hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"
 		"hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh",
 	};
 
