@@ -137,7 +137,8 @@ static int alloc_memory(struct journal *j)
 {
 	j->stage_blocks =
 		UG_MIN(JOURNAL_STAGE_BYTES >> j->block_shift, j->blocks);
-	j->bounce_blocks = JOURNAL_BOUNCE_BYTES >> j->block_shift;
+	j->bounce_blocks =
+		UG_MIN(JOURNAL_BOUNCE_BYTES >> j->block_shift, j->blocks);
 	j->stage = blkdev_alloc((size_t)j->stage_blocks << j->block_shift);
 	j->bounce = blkdev_alloc((size_t)j->bounce_blocks << j->block_shift);
 	j->inplace = inplace_new(j->bounce_blocks);

@@ -55,6 +55,7 @@ struct replay {
 
 	/* A piece of the log in memory. */
 	uint8_t *window;
+	uint32_t window_blocks; /* that have room */
 	uint32_t window_pos;
 	uint32_t window_count;
 
@@ -95,7 +96,7 @@ static int log_block(struct replay *rp, uint32_t distance,
 		uint64_t addr = logmap_addr(rp->map, pos, &run);
 		int err;
 
-		run = UG_MIN(run, WINDOW_BYTES / bsize);
+		run = UG_MIN(run, rp->window_blocks);
 		err = blkdev_read(rp->dev, rp->window, (uint64_t)run * bsize,
 				  addr * bsize);
 		rp->window_count = 0;
@@ -418,18 +419,12 @@ static int chunk_write(struct chunk *chunk)
 	return err;
 }
 
-static int write_images(struct replay *rp)
+static int write_chunks(struct replay *rp, struct chunk *chunk)
 {
-	struct chunk *chunk = malloc(sizeof(*chunk));
 	size_t at = 0;
 	int err = 0;
 
-	if (!chunk)
-		return -ENOMEM;
 	chunk->rp = rp;
-	chunk->mem = blkdev_alloc((size_t)CHUNK_BLOCKS * rp->geom.bsize);
-	if (!chunk->mem)
-		err = -ENOMEM;
 	while (!err && at < rp->images_count) {
 		chunk->images = rp->images + at;
 		chunk->count = (unsigned)UG_MIN(rp->images_count - at,
@@ -439,10 +434,25 @@ static int write_images(struct replay *rp)
 			err = chunk_write(chunk);
 		at += chunk->count;
 	}
-	free(chunk->mem);
-	free(chunk);
+	return err;
+}
+
+static int write_images(struct replay *rp)
+{
+	size_t blocks = UG_MIN(rp->images_count, (size_t)CHUNK_BLOCKS);
+	struct chunk *chunk = malloc(sizeof(*chunk));
+	int err = -ENOMEM;
+
+	if (!chunk)
+		return -ENOMEM;
+	/* One more, as there may be no image at all. */
+	chunk->mem = blkdev_alloc((blocks + 1) * rp->geom.bsize);
+	if (chunk->mem)
+		err = write_chunks(rp, chunk);
 	if (!err)
 		err = blkdev_flush(rp->dev);
+	free(chunk->mem);
+	free(chunk);
 	return err ? io_error(err) : 0;
 }
 
@@ -485,7 +495,8 @@ int replay_journal(struct blkdev *dev, uint32_t block_bytes,
 	rp.length =
 		(uint32_t)(((uint64_t)head->blkno + map->blocks - head->tail) %
 			   map->blocks);
-	rp.window = blkdev_alloc(WINDOW_BYTES);
+	rp.window_blocks = UG_MIN(WINDOW_BYTES / block_bytes, map->blocks);
+	rp.window = blkdev_alloc((size_t)rp.window_blocks * block_bytes);
 	rp.desc = malloc(block_bytes);
 	err = rp.window && rp.desc ? replay_run(&rp) : -ENOMEM;
 	if (!err)

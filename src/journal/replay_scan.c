@@ -32,6 +32,7 @@ struct scan {
 	const struct logmap *map;
 	const char *who;
 	struct gfs2_geom geom;
+	uint32_t step; /* blocks read at once */
 
 	uint32_t headers; /* found so far */
 	uint64_t first;	  /* sequence of the first one */
@@ -71,7 +72,7 @@ static int scan_blocks(struct scan *scan, uint8_t *mem)
 		uint64_t addr = logmap_addr(scan->map, at, &run);
 		int err;
 
-		run = UG_MIN(run, SCAN_BYTES / bsize);
+		run = UG_MIN(run, scan->step);
 		err = blkdev_read(scan->dev, mem, (uint64_t)run * bsize,
 				  addr * bsize);
 		if (err)
@@ -129,7 +130,8 @@ int replay_scan(struct blkdev *dev, uint32_t block_bytes,
 
 	if (gfs2_geom_init(&scan.geom, block_bytes))
 		return -EINVAL;
-	mem = blkdev_alloc(SCAN_BYTES);
+	scan.step = UG_MIN(SCAN_BYTES / block_bytes, map->blocks);
+	mem = blkdev_alloc((size_t)scan.step * block_bytes);
 	if (!mem)
 		return -ENOMEM;
 	err = scan_blocks(&scan, mem);
