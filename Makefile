@@ -28,7 +28,7 @@ demo: all
 
 bench: all
 	scripts/install-packages bench
-	bench/run $(BENCH_FLAGS)
+	BUILD=$(BUILD) bench/compare $(BENCH_FLAGS)
 
 install: all
 	meson install -C $(BUILD)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * statistics.c - what a mount process has done, as lines of its log.
- *
- * The benchmark reads these lines: name, blank, number.
  */
 #include <inttypes.h>
 
