@@ -13,10 +13,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "fs/namei.h"
+
+/* For a block whose number is being looked at: at most a second in all. */
+#define MAKE_ATTEMPTS_MAX 1000u
+#define MAKE_PAUSE_US 1000u
 
 struct make_op {
 	const struct fs_req *req;
@@ -27,6 +31,7 @@ struct make_op {
 	struct rgrp_hold hold;
 	struct buf *dir_dibuf;
 
+	uint64_t addr;	  /* of the new dinode */
 	struct inode *ip; /* the new one */
 	struct glock_holder gh;
 	struct buf *dibuf;
@@ -107,7 +112,6 @@ static int prepare(struct make_op *op)
 	struct fs *fs = dir->i_fs;
 	bool nowait = op->req->nowait;
 	uint32_t blocks = 1 + op->plan.dp_alloc;
-	uint64_t addr;
 	int err;
 
 	err = inode_dibuf(dir, nowait, &op->dir_dibuf);
@@ -117,10 +121,11 @@ static int prepare(struct make_op *op)
 				   &op->hold);
 	if (err)
 		return err;
-	addr = rgrp_peek(&op->hold, 1).start;
-	err = inode_new(fs, addr, &op->gh, &op->ip);
+	op->addr = rgrp_peek(&op->hold, 1).start;
+	err = inode_new(fs, op->addr, &op->gh, &op->ip);
 	if (!err)
-		err = buf_new(fs->fs_cache, &op->ip->i_bufs, addr, &op->dibuf);
+		err = buf_new(fs->fs_cache, &op->ip->i_bufs, op->addr,
+			      &op->dibuf);
 	return err;
 }
 
@@ -329,14 +334,21 @@ static void op_init(struct make_op *op, const struct fs_req *req,
 
 /*
  * inode_new() refuses while somebody looks at the number of the very block by
- * a file handle, which ends by itself.
+ * a file handle, which ends by itself. An inode that stays in use in a block
+ * that is free is damage. Called after each attempt; *err becomes final.
  */
-static bool must_repeat(const struct make_op *op, int err)
+static bool must_repeat(const struct make_op *op, unsigned *attempts, int *err)
 {
-	if (err != -EAGAIN || op->req->nowait)
+	if (*err != -EAGAIN || op->req->nowait)
 		return false;
-	sched_yield();
-	return true;
+	if (++*attempts < MAKE_ATTEMPTS_MAX) {
+		usleep(MAKE_PAUSE_US);
+		return true;
+	}
+	*err = fs_bad_block(op->dir->i_fs, op->addr,
+			    "free in its resource group, but an inode there "
+			    "is in use");
+	return false;
 }
 
 /* Make it durable if it must be; the reference stays on success only. */
@@ -353,6 +365,7 @@ int fs_make(const struct fs_req *req, struct inode *dir,
 	    const struct fs_make *make, struct fs_entry *out)
 {
 	struct dir_found found;
+	unsigned attempts = 0;
 	struct make_op op;
 	int err = check_make(dir->i_fs, make);
 
@@ -362,7 +375,7 @@ int fs_make(const struct fs_req *req, struct inode *dir,
 		op_init(&op, req, dir, make);
 		err = make_locked(&op, &found, out);
 		release(&op);
-	} while (must_repeat(&op, err));
+	} while (must_repeat(&op, &attempts, &err));
 	if (!err)
 		err = finish(&op, 0);
 	return fs_fault(dir->i_fs, err);
@@ -439,6 +452,7 @@ int fs_create(const struct fs_req *req, struct inode *dir,
 	      bool *created)
 {
 	struct dir_found found;
+	unsigned attempts = 0;
 	struct make_op op;
 	bool made;
 	int err = check_make(dir->i_fs, make);
@@ -452,7 +466,7 @@ int fs_create(const struct fs_req *req, struct inode *dir,
 		if (err == -EEXIST && !(flags & O_EXCL))
 			err = open_existing(&op, &found, flags, out);
 		release(&op);
-	} while (must_repeat(&op, err));
+	} while (must_repeat(&op, &attempts, &err));
 	if (!err && made)
 		err = open_created(&op, flags);
 	if (!err)
