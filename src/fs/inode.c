@@ -110,12 +110,7 @@ static int inode_instantiate(struct glock *gl, bool nowait)
 	return err;
 }
 
-/*
- * Before the lock is lowered: data, then the log, then metadata in place. The
- * whole log is written back, not only this inode's part: correct for every
- * lock module, and with lock_nolock it happens only when an inode that was
- * changed leaves memory, long after its blocks have been written.
- */
+/* Before the lock is lowered: data, then the log, then metadata in place. */
 static int inode_gl_sync(struct glock *gl)
 {
 	struct inode *ip = glock_object(gl);
@@ -124,11 +119,8 @@ static int inode_gl_sync(struct glock *gl)
 	if (!ip || !ip->i_fs->fs_journal)
 		return 0;
 	err = file_writeback(ip);
-	if (!err)
-		err = journal_flush(ip->i_fs->fs_journal, ip->i_seq);
-	if (!err)
-		err = journal_writeback(ip->i_fs->fs_journal, 0);
-	return err;
+	return err ? err :
+		     journal_writeback_owner(ip->i_fs->fs_journal, &ip->i_bufs);
 }
 
 static void inode_gl_invalidate(struct glock *gl, enum lm_state target)
