@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <time.h>
 
+#include "block/fault.h"
 #include "fs/file.h"
 #include "tests/unit/fs/names.h"
 
@@ -782,6 +783,201 @@ static void test_tail_of_last_block(void **state)
 	end();
 }
 
+/* ---- bounds ---- */
+
+#define BIG_BYTES (60ull << 20)
+#define BIG_PIECE (1u << 20)
+
+static void fill_words(uint64_t *words, uint64_t offset, size_t len)
+{
+	for (size_t i = 0; i < len / 8; i++)
+		words[i] = offset / 8 + i;
+}
+
+static void check_words(const uint64_t *words, uint64_t offset, size_t len)
+{
+	for (size_t i = 0; i < len / 8; i++)
+		assert_int_equal(words[i], offset / 8 + i);
+}
+
+/* A file much larger than the pool, written and read at its own pace. */
+static void test_small_pool(void **state)
+{
+	struct volume_geometry g = { .size_mib = 128 };
+	uint64_t bytes, dirty, limit = 64 * 64 * 4096;
+	struct inode *ip;
+
+	volume_make(&vol, &g);
+	vol.opt.cache_bytes = 1; /* the smallest pool there is: 16 MiB */
+	volume_mount(&vol);
+	ip = node(&vol, make_file(&vol, ROOT, "big"));
+	for (uint64_t at = 0; at < BIG_BYTES; at += BIG_PIECE) {
+		fill_words(scratch, at, BIG_PIECE);
+		assert_int_equal(do_write(ip, scratch, BIG_PIECE, at, 0),
+				 BIG_PIECE);
+		pagepool_stats(vol.fs, &bytes, &dirty);
+		assert_true(bytes <= limit);
+		assert_true(dirty <= limit / 2 + BIG_PIECE);
+	}
+	for (uint64_t at = 0; at < BIG_BYTES; at += BIG_PIECE) {
+		assert_int_equal(do_read(ip, scratch, BIG_PIECE, at, 0),
+				 BIG_PIECE);
+		check_words(scratch, at, BIG_PIECE);
+		pagepool_stats(vol.fs, &bytes, &dirty);
+		assert_true(bytes <= limit);
+	}
+	/* Backwards, so that read-ahead is of no use. */
+	for (uint64_t at = BIG_BYTES; at > 0; at -= 4096 * 17) {
+		uint64_t from = at < 4096 * 17 ? 0 : at - 4096 * 17;
+
+		assert_int_equal(do_read(ip, scratch, 4096, from, 0), 4096);
+		check_words(scratch, from, 4096);
+		if (!from)
+			break;
+	}
+	inode_put(ip);
+	end();
+}
+
+/* ---- a device that fails ---- */
+
+static struct fault *fault;
+
+static void no_wake(void *arg, enum fs_work work)
+{
+}
+
+/* Without background work: what fails is what the test has asked for. */
+static void mount_on_fault(void)
+{
+	static const struct fs_host_ops host = { .wake = no_wake };
+	struct fs_params params = { .who = "test", .host = &host };
+	struct blkdev *lower;
+	char why[400];
+
+	assert_int_equal(blkdev_open_file(vol.path, BLK_OPEN_EXCL, &lower), 0);
+	assert_int_equal(fault_open(lower, &fault, &vol.dev), 0);
+	params.dev = vol.dev;
+	params.opt = vol.opt;
+	assert_int_equal(fs_mount(&params, &vol.fs, why, sizeof(why)), 0);
+}
+
+static int unmount_fault(void)
+{
+	int err = fs_unmount(vol.fs);
+
+	blkdev_close(vol.dev);
+	return err;
+}
+
+/* All writes behind the root directory's dinode: data, not the log. */
+static void fail_data(unsigned ops)
+{
+	struct fault_rule rule = {
+		.ops = ops,
+		.from_bytes = vol.fs->fs_root->i_addr * 4096,
+		.to_bytes = vol.dev->size_bytes,
+	};
+
+	fault_set(fault, &rule);
+}
+
+static void test_failing_writes(void **state)
+{
+	struct volume_geometry g = { 0 };
+	uint64_t promised;
+	struct file f;
+
+	volume_make(&vol, &g);
+	mount_on_fault();
+	file_init(&f, ROOT, "f", 3 << 20);
+	fail_data(LAYER_WRITE);
+	memset(scratch, 'n', 2 << 20);
+	write_file(&f, scratch, 2 << 20, 0, 0);
+	promised = space_promised(vol.fs);
+	assert_true(promised >= 512);
+	/* New blocks: nothing is mapped, nothing is lost. */
+	assert_int_equal(file_writeback(f.ip), -EIO);
+	assert_int_equal(f.ip->i_blocks, 1);
+	assert_int_equal(space_promised(vol.fs), promised);
+	check_file(&f, 0);
+	check_file(&f, FS_IO_NOCACHE);
+	fault_set(fault, NULL);
+	/* The attempt that failed is reported once, although all is well. */
+	assert_int_equal(fs_fsync(&volume_req, f.ip, false), -EIO);
+	assert_int_equal(fs_fsync(&volume_req, f.ip, false), 0);
+	assert_nothing_promised();
+
+	/* Mapped blocks. */
+	memset(scratch, 'o', 1 << 20);
+	write_file(&f, scratch, 1 << 20, 500000, 0);
+	fail_data(LAYER_WRITE);
+	assert_int_equal(fs_fsync(&volume_req, f.ip, false), -EIO);
+	fault_set(fault, NULL);
+	assert_int_equal(fs_fsync(&volume_req, f.ip, false), 0);
+	file_drop_pages(f.ip);
+
+	/* Reading. */
+	fail_data(LAYER_READ);
+	assert_int_equal(do_read(f.ip, scratch, 4096, 0, 0), -EIO);
+	assert_int_equal(do_read(f.ip, scratch, 4096, 0, FS_IO_NOCACHE), -EIO);
+	assert_int_equal(do_write(f.ip, "x", 1, 100, 0), -EIO);
+	fault_set(fault, NULL);
+	check_file(&f, 0);
+	file_fini(&f);
+	assert_int_equal(unmount_fault(), 0);
+	volume_fsck(&vol);
+	volume_remove(&vol);
+}
+
+/* After a withdraw all is -EIO, and dirty pages are in nobody's way. */
+static void test_withdrawn(void **state)
+{
+	struct volume_geometry g = { 0 };
+	struct file f;
+
+	volume_make(&vol, &g);
+	mount_on_fault();
+	file_init(&f, ROOT, "f", 1 << 20);
+	memset(scratch, 'w', 1 << 20);
+	write_file(&f, scratch, 1 << 20, 0, 0);
+	fs_withdraw(vol.fs, "for the test");
+	assert_int_equal(do_read(f.ip, scratch, 10, 0, 0), -EIO);
+	assert_int_equal(do_write(f.ip, scratch, 10, 0, 0), -EIO);
+	assert_int_equal(fs_fsync(&volume_req, f.ip, false), -EIO);
+	assert_int_equal(file_writeback(f.ip), -EIO);
+	file_fini(&f);
+	assert_int_equal(unmount_fault(), -EIO);
+	volume_mount(&vol);
+	end();
+}
+
+/* The other order of data and transaction. */
+static void test_data_writeback(void **state)
+{
+	struct volume_geometry g = { 0 };
+	struct file f;
+
+	volume_make(&vol, &g);
+	vol.opt.data_writeback = true;
+	mount_on_fault();
+	file_init(&f, ROOT, "f", 3 << 20);
+	memset(scratch, 'd', 2 << 20);
+	write_file(&f, scratch, 2 << 20, 12345, 0);
+	fail_data(LAYER_WRITE);
+	assert_int_equal(file_writeback(f.ip), -EIO);
+	assert_nothing_promised();
+	check_file(&f, FS_IO_NOCACHE);
+	fault_set(fault, NULL);
+	assert_int_equal(file_writeback(f.ip), 0);
+	file_drop_pages(f.ip);
+	check_file(&f, FS_IO_NOCACHE);
+	file_fini(&f);
+	assert_int_equal(unmount_fault(), 0);
+	volume_fsck(&vol);
+	volume_remove(&vol);
+}
+
 static int set_up(void **state)
 {
 	scratch = blkdev_alloc(SCRATCH_BYTES);
@@ -811,6 +1007,10 @@ int main(void)
 		cmocka_unit_test(test_privileges),
 		cmocka_unit_test(test_mapped_write),
 		cmocka_unit_test(test_tail_of_last_block),
+		cmocka_unit_test(test_small_pool),
+		cmocka_unit_test(test_failing_writes),
+		cmocka_unit_test(test_withdrawn),
+		cmocka_unit_test(test_data_writeback),
 	};
 
 	/* One test alone. */
