@@ -222,6 +222,9 @@ static int change(struct trans *tr, struct make_op *op)
 
 	addr = rgrp_alloc_dinode(tr, &op->hold, &formal);
 	ug_assert(addr == op->ip->i_addr);
+	/* The next one is looked for behind this one. */
+	if (placement(op->dir, mk->mode) != RGRP_SPREAD)
+		op->dir->i_goal = addr;
 	set_core(op, formal);
 	write_dinode(tr, op);
 	if (S_ISDIR(mk->mode))
