@@ -194,6 +194,12 @@ process_gone() {
 		grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null
 }
 
+# A process that has closed everything: it holds no device and no lock any more,
+# although the kernel may still be busy with its end.
+process_done() {
+	process_gone "$1" || [ -z "$(ls "/proc/$1/fd" 2>/dev/null)" ]
+}
+
 # The referee: exit status 0, and not a line but those of a clean run. It can
 # exit with 0 for a journal that is dirty.
 clean_fsck() {

@@ -28,7 +28,7 @@ refused 1 "remount: a mounted volume cannot be changed" \
 head -c 40000000 /dev/urandom > data
 cp data mnt/
 check "umount(8)" umount mnt
-process_gone "$pid" || fail "umount returned before the process had gone"
+process_done "$pid" || fail "umount returned before the process had gone"
 clean_fsck vol.img
 
 cp /etc/fstab fstab 2>/dev/null || true
