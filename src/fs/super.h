@@ -31,6 +31,7 @@ struct statfs_state;
 struct work_clock {
 	uint64_t commit_ns;
 	uint64_t statfs_ns;
+	uint64_t glocks_ns;
 };
 
 struct fs {

@@ -30,6 +30,8 @@
 /* Groups that have not been used for so long leave memory. */
 #define GLOCK_IDLE_SEC 300u
 #define GLOCK_SHRINK_MAX 64u
+/* How often they are looked for. */
+#define GLOCK_WALK_SEC 1u
 
 static uint64_t now_ns(void)
 {
@@ -117,17 +119,25 @@ static void run_checkpoint(struct fs *fs, bool now)
 		journal_writeback(fs->fs_journal, CHECKPOINT_TARGET_PERCENT);
 }
 
-static void run_evict(struct fs *fs)
+/* A walk over all glocks: too much for each inode that is to be freed. */
+static void drop_idle_glocks(struct fs *fs)
 {
 	struct timespec ts;
 
-	icache_run_evict(fs);
-	icache_shrink(fs);
+	if (!is_due(&fs->fs_work_clock.glocks_ns, GLOCK_WALK_SEC))
+		return;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	if (ts.tv_sec > GLOCK_IDLE_SEC)
 		glock_table_shrink(fs->fs_glocks,
 				   (uint64_t)ts.tv_sec - GLOCK_IDLE_SEC,
 				   GLOCK_SHRINK_MAX);
+}
+
+static void run_evict(struct fs *fs)
+{
+	icache_run_evict(fs);
+	icache_shrink(fs);
+	drop_idle_glocks(fs);
 }
 
 void fs_work_run(struct fs *fs, enum fs_work work, bool now)
