@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * lkb.c - locks: the table by id, the queues of a resource.
+ *
+ * Ids are given out in a circle, since a late message may still name the last
+ * user of an id (docs/spec/dlm.md 1.1). The table is as simple as can be: the
+ * low bits of the id are the place, and an id whose place is taken is skipped.
+ * A table twice the size keeps that true for the ids in use.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dlm/engine.h"
+
+#define TABLE_FIRST 1024
+
+int lkb_table_init(struct dlm_engine *engine)
+{
+	engine->lkb_table = calloc(TABLE_FIRST, sizeof(struct lkb *));
+	if (!engine->lkb_table)
+		return -ENOMEM;
+	engine->lkb_mask = TABLE_FIRST - 1;
+	return 0;
+}
+
+static void lkb_table_grow(struct dlm_engine *engine)
+{
+	uint32_t size = (engine->lkb_mask + 1) * 2;
+	struct lkb **table = calloc(size, sizeof(*table));
+
+	if (!table)
+		return;
+	for (uint32_t i = 0; i <= engine->lkb_mask; i++) {
+		struct lkb *lkb = engine->lkb_table[i];
+
+		if (lkb)
+			table[lkb->id & (size - 1)] = lkb;
+	}
+	free(engine->lkb_table);
+	engine->lkb_table = table;
+	engine->lkb_mask = size - 1;
+}
+
+struct lkb *lkb_find(const struct dlm_engine *engine, uint32_t id)
+{
+	struct lkb *lkb = engine->lkb_table[id & engine->lkb_mask];
+
+	return lkb && lkb->id == id ? lkb : NULL;
+}
+
+/* 0 means none, and all ones is kept free for dumps. */
+static uint32_t lkb_new_id(struct dlm_engine *engine)
+{
+	uint32_t id = engine->lkb_last_id;
+
+	do {
+		id++;
+	} while (id == 0 || id == UINT32_MAX ||
+		 engine->lkb_table[id & engine->lkb_mask]);
+	engine->lkb_last_id = id;
+	return id;
+}
+
+/*
+ * Callers have checked DLM_LOCKS_MAX. Without memory for a larger table the
+ * last place would be taken only when the locks fill it: call_lock() and the
+ * receiver of requests refuse before (lkb_room in step_reserve's callers).
+ */
+struct lkb *lkb_create(struct dlm_engine *engine, struct rsb *rsb)
+{
+	struct lkb *lkb = engine->spare_lkb;
+
+	ug_assert(lkb);
+	engine->spare_lkb = NULL;
+	memset(lkb, 0, sizeof(*lkb));
+	lkb->id = lkb_new_id(engine);
+	lkb->grmode = LKM_IV;
+	lkb->rqmode = LKM_IV;
+	lkb->highbast = LKM_IV;
+	lkb->castmode = LKM_IV;
+	lkb->rsb = rsb;
+	rsb->nlocks++;
+	engine->lkb_table[lkb->id & engine->lkb_mask] = lkb;
+	engine->lkb_count++;
+	return lkb;
+}
+
+int lkb_make_room(struct dlm_engine *engine)
+{
+	if (engine->lkb_count >= DLM_LOCKS_MAX)
+		return -ENOMEM;
+	if (engine->lkb_count * 2 > engine->lkb_mask)
+		lkb_table_grow(engine);
+	return engine->lkb_count < engine->lkb_mask ? 0 : -ENOMEM;
+}
+
+/*
+ * The lock leaves everything it is on. The last one makes the resource idle,
+ * which does not free it: callers may go on using it in this step.
+ */
+void lkb_free(struct dlm_engine *engine, struct lkb *lkb)
+{
+	struct rsb *rsb = lkb->rsb;
+
+	lkb_set_status(lkb, LKS_NONE);
+	lkb_unpark(lkb);
+	waiter_clear(engine, lkb);
+	engine->lkb_table[lkb->id & engine->lkb_mask] = NULL;
+	engine->lkb_count--;
+	if (rsb->first_lkid == lkb->id)
+		master_first_gone(engine, rsb);
+	lvb_free(engine, lkb->lvb);
+	if (engine->spare_lkb)
+		free(lkb);
+	else
+		engine->spare_lkb = lkb;
+	if (--rsb->nlocks > 0)
+		return;
+	if (rsb->master && !rsb_is_master(engine, rsb) &&
+	    directory_node(engine, rsb->hash) == engine->config.nodeid)
+		rsb_set_where(engine, rsb, RSB_RECORD);
+	else
+		rsb_set_where(engine, rsb, RSB_TOSS);
+}
+
+static void queue_prepend(struct lkb_queue *queue, struct lkb *lkb)
+{
+	queue_append(queue, lkb);
+	queue->first = lkb;
+}
+
+void queue_append(struct lkb_queue *queue, struct lkb *lkb)
+{
+	struct lkb *first = queue->first;
+
+	if (!first) {
+		queue->first = lkb->next = lkb->prev = lkb;
+		return;
+	}
+	lkb->next = first;
+	lkb->prev = first->prev;
+	first->prev->next = lkb;
+	first->prev = lkb;
+}
+
+void queue_remove(struct lkb_queue *queue, struct lkb *lkb)
+{
+	if (lkb->next == lkb) {
+		queue->first = NULL;
+	} else {
+		lkb->prev->next = lkb->next;
+		lkb->next->prev = lkb->prev;
+		if (queue->first == lkb)
+			queue->first = lkb->next;
+	}
+	lkb->next = lkb->prev = NULL;
+}
+
+static struct lkb_queue *queue_of(struct lkb *lkb, enum dlm_lock_status status)
+{
+	switch (status) {
+	case LKS_GRANTED:
+		return &lkb->rsb->granted;
+	case LKS_CONVERT:
+		return &lkb->rsb->convert;
+	case LKS_WAITING:
+		return &lkb->rsb->waiting;
+	case LKS_NONE:
+		break;
+	}
+	return NULL;
+}
+
+/*
+ * Newest first on the granted queue, tail of the others but for HEADQUE
+ * (spec 1.8).
+ */
+void lkb_set_status(struct lkb *lkb, enum dlm_lock_status status)
+{
+	if (lkb->status != LKS_NONE)
+		queue_remove(queue_of(lkb, lkb->status), lkb);
+	lkb->status = status;
+	if (status == LKS_NONE)
+		return;
+	if (status == LKS_GRANTED || (lkb->exflags & LKF_HEADQUE))
+		queue_prepend(queue_of(lkb, status), lkb);
+	else
+		queue_append(queue_of(lkb, status), lkb);
+}
+
+void lkb_park(struct lkb *lkb)
+{
+	ug_assert(lkb->status == LKS_NONE && !(lkb->flags & LKB_PARKED));
+	lkb->flags |= LKB_PARKED;
+	queue_append(&lkb->rsb->lookup, lkb);
+}
+
+void lkb_unpark(struct lkb *lkb)
+{
+	if (!(lkb->flags & LKB_PARKED))
+		return;
+	lkb->flags &= ~LKB_PARKED;
+	queue_remove(&lkb->rsb->lookup, lkb);
+}

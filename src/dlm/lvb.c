@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * lvb.c - lock value blocks: who copies when, and what survives a crash.
+ *
+ * The master moves the block in the same step as the mode, so a value written
+ * before a down conversion is seen by whoever is granted after it. A lock's
+ * own copy is what it was granted with (or what it may write), never what the
+ * caller happened to pass: after a crash of the master it may be all that is
+ * left. Source: docs/spec/dlm.md 1.13, 5.6.
+ */
+#include <string.h>
+
+#include "dlm/engine.h"
+
+static bool has_block(const struct lkb *lkb)
+{
+	return (lkb->exflags & LKF_VALBLK) && lkb->lvb;
+}
+
+static void set_doubt(struct lkb *lkb, bool doubt)
+{
+	lkb->flags &= ~(uint32_t)LKB_LVB_DOUBT;
+	if (doubt)
+		lkb->flags |= LKB_LVB_DOUBT;
+}
+
+/* A holder of PW or EX has decided on the value, whoever copies it. */
+void lvb_wrote(struct lkb *lkb)
+{
+	if (lkb->exflags & (LKF_VALBLK | LKF_IVVALBLK))
+		set_doubt(lkb, lkb->exflags & LKF_IVVALBLK);
+}
+
+static void lvb_read(struct dlm_engine *engine, struct lkb *lkb)
+{
+	const struct rsb *rsb = lkb->rsb;
+
+	if (!has_block(lkb))
+		return;
+	if (rsb->lvb)
+		memcpy(lkb->lvb, rsb->lvb, engine->config.lvblen);
+	else
+		memset(lkb->lvb, 0, engine->config.lvblen);
+	lkb->lvbseq = rsb->lvbseq;
+	lkb->flags |= LKB_LVB_READ;
+	set_doubt(lkb, rsb->flags & RES_LVB_INVALID);
+}
+
+static void lvb_write(struct dlm_engine *engine, struct lkb *lkb)
+{
+	struct rsb *rsb = lkb->rsb;
+
+	lvb_wrote(lkb);
+	if (lkb->exflags & LKF_IVVALBLK) {
+		rsb->flags |= RES_LVB_INVALID;
+		return;
+	}
+	if (!has_block(lkb))
+		return;
+	if (!rsb->lvb)
+		rsb->lvb = lvb_alloc(engine);
+	memcpy(rsb->lvb, lkb->lvb, engine->config.lvblen);
+	lkb->lvbseq = ++rsb->lvbseq;
+	rsb->flags &= (uint8_t)~RES_LVB_INVALID;
+}
+
+/* On the master, before the mode changes from "from" to the requested one */
+void lvb_on_grant(struct dlm_engine *engine, struct lkb *lkb, int from)
+{
+	switch (mode_lvb(from, lkb->rqmode)) {
+	case LVB_READ:
+		lvb_read(engine, lkb);
+		break;
+	case LVB_WRITE:
+		lvb_write(engine, lkb);
+		break;
+	case LVB_KEEP:
+		break;
+	}
+	if (lkb->rsb->flags & RES_LVB_INVALID)
+		lkb->sbflags |= SBF_VALNOTVALID;
+}
+
+void lvb_on_unlock(struct dlm_engine *engine, struct lkb *lkb)
+{
+	if (lkb->grmode >= LKM_PW)
+		lvb_write(engine, lkb);
+}
+
+/* A call with LKF_VALBLK that may write: what the caller passes counts. */
+void lvb_take_argument(struct dlm_engine *engine, struct lkb *lkb,
+		       const uint8_t *lvb)
+{
+	if (!(lkb->exflags & LKF_VALBLK))
+		return;
+	if (!lkb->lvb)
+		lkb->lvb = lvb_alloc(engine);
+	if (lkb->grmode >= LKM_PW && lvb)
+		memcpy(lkb->lvb, lvb, engine->config.lvblen);
+}
+
+void lvb_take_message(struct dlm_engine *engine, struct lkb *lkb,
+		      const struct dlm_lockmsg *m)
+{
+	if (!(lkb->exflags & LKF_VALBLK))
+		return;
+	if (!lkb->lvb)
+		lkb->lvb = lvb_alloc(engine);
+	if (m->type != DLM_MSG_REQUEST)
+		memcpy(lkb->lvb, m->extra,
+		       UG_MIN(m->extra_len, engine->config.lvblen));
+}
+
+/* The master has granted: the process copy reads by its own modes. */
+void lvb_on_reply(struct dlm_engine *engine, struct lkb *lkb,
+		  const struct dlm_lockmsg *m, int from, int to)
+{
+	if (!has_block(lkb) || mode_lvb(from, to) != LVB_READ)
+		return;
+	memcpy(lkb->lvb, m->extra,
+	       UG_MIN(m->extra_len, engine->config.lvblen));
+	lkb->lvbseq = m->lvbseq;
+	lkb->flags |= LKB_LVB_READ;
+	set_doubt(lkb, m->sbflags & SBF_VALNOTVALID);
+}
+
+/*
+ * Who can know the value after the master is lost? A holder above CR: nobody
+ * can have written since it was granted. *best: else the newest copy. A holder
+ * that was told VALNOTVALID passes its doubt on; by the spec alone (5.6) the
+ * mark would be lost with the master.
+ */
+static const struct lkb *lvb_donor(const struct rsb *rsb,
+				   const struct lkb **best)
+{
+	const struct lkb_queue *queues[] = { &rsb->granted, &rsb->convert };
+	const struct lkb *lkb;
+
+	*best = NULL;
+	for (unsigned q = 0; q < 2; q++) {
+		queue_for_each(lkb, queues[q]) {
+			if (!has_block(lkb))
+				continue;
+			if (lkb->grmode > LKM_CR)
+				return lkb;
+			if (!*best ||
+			    (int32_t)(lkb->lvbseq - (*best)->lvbseq) >= 0)
+				*best = lkb;
+		}
+	}
+	return NULL;
+}
+
+void lvb_recover(struct dlm_engine *engine, struct rsb *rsb)
+{
+	const struct lkb *best;
+	const struct lkb *donor = lvb_donor(rsb, &best);
+
+	if (!(rsb->flags & RES_NEW_MASTER)) {
+		if (rsb->flags & RES_LVB_LOST)
+			rsb->flags |= RES_LVB_INVALID;
+		return;
+	}
+	if (!donor && !best)
+		return;
+	if (!rsb->lvb)
+		rsb->lvb = lvb_alloc(engine);
+	if (donor && !(donor->flags & LKB_LVB_DOUBT)) {
+		rsb->flags &= (uint8_t)~RES_LVB_INVALID;
+	} else if (donor) {
+		rsb->flags |= RES_LVB_INVALID;
+	} else {
+		rsb->flags |= RES_LVB_INVALID;
+		donor = best;
+	}
+	memcpy(rsb->lvb, donor->lvb, engine->config.lvblen);
+	rsb->lvbseq = donor->lvbseq;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * check.c - what holds when nothing moves: masters, directory, twins, nobody
+ * waits for what could be granted, holders in the way have been told.
+ * Source: docs/spec/dlm.md 9.3, P2, P4, P5, P8, P10, P12.
+ */
+#include <string.h>
+
+#include "base/compiler.h"
+#include "sim.h"
+
+/* Everything that all engines know, in one table. */
+struct seen_lock {
+	int32_t node;
+	unsigned resource;
+	struct dlm_lock_info info;
+};
+
+struct seen {
+	struct world *w;
+	int32_t node;
+	struct seen_lock locks[8192];
+	unsigned lock_count;
+	struct dlm_resource_info res[NODES_MAX + 1][RESOURCES_MAX];
+	bool known[NODES_MAX + 1][RESOURCES_MAX];
+};
+
+static struct seen seen;
+
+bool all_running(const struct world *w)
+{
+	for (unsigned id = 1; id <= w->node_count; id++) {
+		const struct node *node = &w->nodes[id];
+
+		if (node->alive && !dlm_is_running(node->engine))
+			return false;
+	}
+	return true;
+}
+
+static unsigned resource_of(const struct world *w, const struct dlm_name *name)
+{
+	for (unsigned r = 0; r < w->resource_count; r++) {
+		struct dlm_name ours;
+
+		resource_name(r, &ours);
+		if (ours.len == name->len &&
+		    memcmp(ours.bytes, name->bytes, name->len) == 0)
+			return r;
+	}
+	fail(w, "a resource that nobody has named");
+}
+
+static void see_resource(void *arg, const struct dlm_resource_info *info)
+{
+	struct seen *s = arg;
+	unsigned r = resource_of(s->w, &info->name);
+
+	s->res[s->node][r] = *info;
+	s->known[s->node][r] = true;
+}
+
+static void see_lock(void *arg, const struct dlm_resource_info *resource,
+		     const struct dlm_lock_info *info)
+{
+	struct seen *s = arg;
+
+	if (s->lock_count >= UG_ARRAY_SIZE(s->locks))
+		fail(s->w, "too many locks");
+	s->locks[s->lock_count++] = (struct seen_lock){
+		.node = s->node,
+		.resource = resource_of(s->w, &resource->name),
+		.info = *info,
+	};
+}
+
+static void look(struct world *w)
+{
+	memset(&seen, 0, sizeof(seen));
+	seen.w = w;
+	for (unsigned id = 1; id <= w->node_count; id++) {
+		const struct node *node = &w->nodes[id];
+
+		if (!node->alive)
+			continue;
+		seen.node = node->id;
+		dlm_visit(node->engine, see_resource, see_lock, &seen);
+	}
+}
+
+/* P8: users agree on the master, and the directory on a living one. */
+static void check_master(struct world *w, unsigned r)
+{
+	int32_t master = 0, dir = 0;
+
+	for (unsigned id = 1; id <= w->node_count; id++) {
+		const struct dlm_resource_info *info = &seen.res[id][r];
+
+		if (!seen.known[id][r])
+			continue;
+		if (dir && info->dir != dir)
+			fail(w, "resource %u: two directory nodes", r);
+		dir = info->dir;
+		if (info->in_use && !info->master)
+			fail(w, "resource %u: node %u knows no master", r, id);
+		if (info->master == (int32_t)id) {
+			if (master)
+				fail(w, "resource %u: masters %d and %u", r,
+				     master, id);
+			master = info->master;
+		}
+	}
+	for (unsigned id = 1; id <= w->node_count; id++) {
+		const struct dlm_resource_info *info = &seen.res[id][r];
+
+		if (!seen.known[id][r])
+			continue;
+		if ((info->in_use || (int32_t)id == dir) &&
+		    info->master != master)
+			fail(w, "resource %u: node %u takes %d for the master, "
+				"it is %d", r, id, info->master, master);
+	}
+	if (master && !seen.known[dir][r])
+		fail(w, "resource %u: no record in the directory", r);
+}
+
+static const struct seen_lock *find_lock(int32_t node, uint32_t lkid)
+{
+	for (unsigned i = 0; i < seen.lock_count; i++) {
+		if (seen.locks[i].node == node &&
+		    seen.locks[i].info.lkid == lkid)
+			return &seen.locks[i];
+	}
+	return NULL;
+}
+
+/* Both ends of a lock agree (P5); nothing is left of the dead. */
+static void check_twin(struct world *w, const struct seen_lock *lock)
+{
+	const struct seen_lock *twin;
+
+	if (lock->info.in_flight)
+		fail(w, "node %d lock %08x: still waits for an answer",
+		     lock->node, lock->info.lkid);
+	if (!lock->info.nodeid)
+		return;
+	twin = find_lock(lock->info.nodeid, lock->info.remid);
+	if (!twin || twin->info.remid != lock->info.lkid ||
+	    twin->resource != lock->resource)
+		fail(w, "node %d lock %08x: no twin on node %d", lock->node,
+		     lock->info.lkid, lock->info.nodeid);
+	if (twin->info.status != lock->info.status ||
+	    twin->info.grmode != lock->info.grmode ||
+	    (lock->info.status != LKS_GRANTED &&
+	     twin->info.rqmode != lock->info.rqmode))
+		fail(w, "node %d lock %08x: the twins differ", lock->node,
+		     lock->info.lkid);
+}
+
+static bool conflict(int a, int b)
+{
+	return a >= 0 && b >= 0 &&
+	       !dlm_modes_compatible((enum dlm_mode)a, (enum dlm_mode)b);
+}
+
+/* P4: no two queued conversions block each other unless they chose to. */
+static void check_deadlock(struct world *w, const struct seen_lock *a,
+			   const struct seen_lock *b)
+{
+	if (a->resource != b->resource || a->info.status != LKS_CONVERT ||
+	    b->info.status != LKS_CONVERT || a->info.master_copy ||
+	    b->info.master_copy || a == b)
+		return;
+	if (((a->info.exflags | b->info.exflags) & LKF_NODLCKWT) == 0 &&
+	    w->faults == 0 && conflict(a->info.grmode, b->info.rqmode) &&
+	    conflict(b->info.grmode, a->info.rqmode))
+		fail(w, "locks %08x and %08x: a silent conversion deadlock",
+		     a->info.lkid, b->info.lkid);
+}
+
+/* P10: who is in the way of somebody has heard of it. */
+static void check_told(struct world *w, const struct client *holder)
+{
+	if (!holder->used || holder->requesting || holder->converting ||
+	    holder->unlocking || !holder->wants_bast || holder->basts)
+		return;
+	for (unsigned i = 0; i < w->client_high; i++) {
+		const struct client *waiter = &w->clients[i];
+
+		if (!waiter->used || waiter == holder ||
+		    waiter->resource != holder->resource ||
+		    (!waiter->requesting && !waiter->converting))
+			continue;
+		if (conflict(holder->held, waiter->wanted))
+			fail(w, "lock %08x of node %d is in the way of %08x "
+				"of node %d and has not been told",
+			     holder->lkid, holder->node, waiter->lkid,
+			     waiter->node);
+	}
+}
+
+void check_quiet(struct world *w)
+{
+	look(w);
+	for (unsigned r = 0; r < w->resource_count; r++)
+		check_master(w, r);
+	for (unsigned i = 0; i < seen.lock_count; i++) {
+		check_twin(w, &seen.locks[i]);
+		for (unsigned j = 0; j < seen.lock_count; j++)
+			check_deadlock(w, &seen.locks[i], &seen.locks[j]);
+	}
+	for (unsigned id = 1; id <= w->node_count; id++) {
+		for (unsigned r = 0; r < w->resource_count; r++) {
+			if (seen.known[id][r] && seen.res[id][r].grant_pending)
+				fail(w, "resource %u: a lock waits that could "
+					"be granted", r);
+		}
+	}
+	for (unsigned i = 0; i < w->client_high; i++)
+		check_told(w, &w->clients[i]);
+}
+
+/* P6, P12: when all is given back and idle nothing is left. */
+void check_empty(struct world *w)
+{
+	for (unsigned id = 1; id <= w->node_count; id++) {
+		const struct node *node = &w->nodes[id];
+		struct dlm_counts counts;
+
+		if (!node->alive)
+			continue;
+		dlm_count(node->engine, &counts);
+		if (counts.locks || counts.resources || counts.in_flight ||
+		    counts.saved_messages)
+			fail(w, "node %u: %u locks, %u resources, %u in "
+				"flight, %u saved are left", id, counts.locks,
+			     counts.resources, counts.in_flight,
+			     counts.saved_messages);
+	}
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * sim.h - a cluster in one thread: engines, links, membership, clients, time.
+ *
+ * Everything that happens is an event in one queue, ordered by virtual time;
+ * all choices come from one seed, so a seed replays a run exactly.
+ *
+ *   world.c    the queue of events, links, membership, faults
+ *   client.c   processes that lock, and what they must never be told
+ *   check.c    what must hold when nothing moves any more
+ *   nomem.c    allocations that fail
+ *
+ * Links are what TCP with the membership layer gives: in order, without loss
+ * between two members; what a killed member sent last may arrive late or
+ * never. Checkers stand outside the engines.
+ */
+#ifndef UG_SIM_H
+#define UG_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/prng.h"
+#include "dlm/dlm.h"
+
+#define NODES_MAX 5
+#define RESOURCES_MAX 6
+#define CLIENTS_MAX 4096
+#define LVBLEN 32
+
+#define MS 1000000ull
+#define SEC 1000000000ull
+
+/* One lock of a client, from its request until it is gone. */
+struct client {
+	bool used;
+	uint64_t serial; /* with the place: the ctx of its calls */
+	int32_t node;
+	unsigned resource;
+	uint32_t lkid;
+	uint32_t flags; /* of the operation under way, or of the last */
+	int held;	/* what the client has been told: LKM_IV, a mode */
+	int wanted;
+	bool requesting;
+	bool converting;
+	bool unlocking;
+	bool cancelled; /* a cancel was accepted for the operation */
+	bool orphan;	/* its owner is gone */
+	bool wants_bast;
+	unsigned basts; /* modes told since the last grant */
+	uint32_t owner;
+	uint64_t since_ns;
+};
+
+/* What the clients know of a value block. */
+struct block {
+	bool used;	  /* this resource has value blocks on every lock */
+	uint64_t last;	  /* last value written, 0 = never */
+	bool may_be_lost; /* at some time since nobody had a lock */
+	bool must_doubt;  /* a writer died or marked it */
+	bool may_doubt;	  /* there was a reason once */
+};
+
+struct node {
+	int32_t id;
+	bool alive;
+	uint64_t incarnation;
+	uint64_t frozen_until_ns;
+	uint64_t member_event_ns; /* membership events of a node keep order */
+	uint64_t tick_ns;
+	unsigned stopped_for; /* the last change it has stopped for */
+	struct dlm_engine *engine;
+};
+
+struct world {
+	uint64_t seed;
+	struct ug_prng prng;
+	uint64_t now_ns;
+	bool trace;
+	bool nomem; /* allocations may fail */
+	unsigned node_count;
+	unsigned resource_count;
+	struct node nodes[NODES_MAX + 1]; /* by id */
+	uint64_t next_incarnation;
+	/* membership: the change under way and whom it names */
+	unsigned change;
+	bool started;
+	struct dlm_member members[NODES_MAX];
+	unsigned member_count;
+	uint64_t link_ns[NODES_MAX + 1][NODES_MAX + 1];
+	uint64_t cut_ns[4096]; /* when the last message of an incarnation came */
+	/* clients */
+	struct client clients[CLIENTS_MAX];
+	unsigned client_high;
+	struct block blocks[RESOURCES_MAX];
+	uint64_t next_value;
+	uint64_t next_serial;
+	bool quiet;    /* no new operations */
+	bool draining; /* everything held is given back */
+	/* statistics */
+	uint64_t steps, operations, grants, recoveries, faults, nomems;
+};
+
+/* A rule is broken: print what and the seed, and exit with 1. */
+void fail(const struct world *w, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3), noreturn));
+
+static inline uint64_t choose(struct world *w, uint64_t limit)
+{
+	return ug_prng_below(&w->prng, limit);
+}
+static inline bool chance(struct world *w, unsigned percent)
+{
+	return choose(w, 100) < percent;
+}
+
+/* world.c */
+void world_run(struct world *w, uint64_t until_ns);
+void world_setup(struct world *w, uint64_t seed);
+void world_heal(struct world *w);
+void world_end(struct world *w);
+/* Give an event; updates are carried out. Returns what dlm_step() did. */
+int node_step(struct world *w, struct node *node, struct dlm_event *event);
+
+/* client.c */
+void client_act(struct world *w, struct node *node);
+void client_told(struct world *w, struct node *node,
+		 const struct dlm_update *up);
+void client_node_died(struct world *w, const struct node *node);
+void client_step_done(struct world *w);
+unsigned clients_left(const struct world *w);
+void resource_name(unsigned resource, struct dlm_name *name);
+
+/* check.c */
+void check_quiet(struct world *w);
+void check_empty(struct world *w);
+bool all_running(const struct world *w);
+
+/* nomem.c: while set, allocations fail with one in that number */
+extern unsigned nomem_one_in;
+extern uint64_t nomem_count;
+void nomem_seed(uint64_t seed);
+
+#endif
