@@ -348,9 +348,8 @@ void inode_new_abort(struct inode *ip, struct glock_holder *gh)
 
 static bool wants_evict(const struct inode *ip)
 {
-	return state_has(ip, INODE_READ) && !state_has(ip, INODE_BAD) &&
-	       ip->i_nlink == 0 && !ip->i_fs->fs_rdonly &&
-	       !fs_is_withdrawn(ip->i_fs);
+	return state_has(ip, INODE_UNLINKED) && !state_has(ip, INODE_BAD) &&
+	       !ip->i_fs->fs_rdonly && !fs_is_withdrawn(ip->i_fs);
 }
 
 /* Shard lock held, no reference left. */
@@ -381,19 +380,46 @@ void inode_ref(struct inode *ip, uint64_t n)
 	atomic_fetch_add(&ip->i_refs, n);
 }
 
+/*
+ * What nobody can reach need not be written: with the dirty list's reference
+ * the last one goes. Shard lock held. True if the list had it.
+ */
+static bool leave_dirty_list(struct icache *ic, struct inode *ip)
+{
+	bool listed;
+
+	pthread_mutex_lock(&ic->lists);
+	listed = state_clear(ip, INODE_DIRTY_LISTED) & INODE_DIRTY_LISTED;
+	if (listed) {
+		cds_list_del_init(&ip->i_dirty);
+		ic->dirty_count--;
+	}
+	pthread_mutex_unlock(&ic->lists);
+	return listed;
+}
+
+static bool only_dirty_list_left(const struct inode *ip, uint64_t refs)
+{
+	return refs == 1 && state_has(ip, INODE_DIRTY_LISTED) &&
+	       wants_evict(ip);
+}
+
 void inode_unref(struct inode *ip, uint64_t n)
 {
 	struct icache *ic = ip->i_fs->fs_icache;
 	struct icache_shard *sh = shard_of(ic, ip->i_addr);
 	uint_fast64_t old = atomic_load(&ip->i_refs);
 
-	while (old > n)
+	while (old > n && !only_dirty_list_left(ip, old - n))
 		if (atomic_compare_exchange_weak(&ip->i_refs, &old, old - n))
 			return;
 	pthread_mutex_lock(&sh->lock);
 	old = atomic_fetch_sub(&ip->i_refs, n);
 	ug_assert(old >= n);
-	if (old == n)
+	old -= n;
+	if (only_dirty_list_left(ip, old) && leave_dirty_list(ic, ip))
+		old = atomic_fetch_sub(&ip->i_refs, 1) - 1;
+	if (!old)
 		went_unreferenced(ic, ip);
 	pthread_mutex_unlock(&sh->lock);
 }

@@ -104,7 +104,8 @@ static int inode_instantiate(struct glock *gl, bool nowait)
 		pthread_rwlock_wrlock(&ip->i_lock);
 		core_from_dinode(ip, &di);
 		pthread_rwlock_unlock(&ip->i_lock);
-		atomic_fetch_or(&ip->i_state, INODE_READ);
+		atomic_fetch_or(&ip->i_state,
+				INODE_READ | (di.nlink ? 0 : INODE_UNLINKED));
 	}
 	buf_put(b);
 	return err;
@@ -243,6 +244,8 @@ void inode_log(struct trans *tr, struct inode *ip, struct buf *dibuf)
 	dinode_from_core(ip, &di);
 	gfs2_dinode_encode(&di, dibuf->b_data);
 	atomic_fetch_and(&ip->i_state, ~INODE_DIRTY_TIMES);
+	if (!ip->i_nlink)
+		atomic_fetch_or(&ip->i_state, INODE_UNLINKED);
 }
 
 void inode_logged(struct inode *ip, uint64_t sequence, bool data)

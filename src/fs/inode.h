@@ -39,6 +39,7 @@ struct pages;
 #define INODE_LRU 0x10u /* on the list of unreferenced inodes */
 #define INODE_EVICT_QUEUED 0x20u
 #define INODE_READ 0x40u /* the core fields are those of a dinode */
+#define INODE_UNLINKED 0x80u /* no links are left: there will never be any */
 
 /* Soft reservation of an inode: others allocate elsewhere if they can. */
 struct rgrp_window {

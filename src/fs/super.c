@@ -67,6 +67,8 @@ void fs_withdraw(struct fs *fs, const char *fmt, ...)
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
 	blkdev_shut(fs->fs_dev);
+	/* Who sees the mark may drop what the journal still holds. */
+	bufcache_set_failed(fs->fs_cache);
 	if (atomic_exchange(&fs->fs_withdrawn, true))
 		return;
 	ug_error(fs->fs_who,
