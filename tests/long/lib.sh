@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# lib.sh - what the long tests share, on top of tests/lib/lib.sh. A test begins
+# with
+#
+#	. "$(dirname "$0")/lib.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../lib/lib.sh"
+
+# have PROGRAM: or the test is skipped.
+have() {
+	command -v "$1" > /dev/null || skip "no $1"
+}
+
+# timed NAME COMMAND...: says how long it took.
+timed() {
+	local name=$1 start
+	start=$(date +%s%3N)
+	shift
+	"$@"
+	echo "$name: $(($(date +%s%3N) - start)) ms"
+}
+
+# within SECONDS NAME COMMAND...: takes no longer; generous, against orders of
+# magnitude.
+within() {
+	local limit=$1 name=$2 start=$SECONDS
+	shift 2
+	timed "$name" "$@"
+	[ $((SECONDS - start)) -le "$limit" ] ||
+		fail "$name took $((SECONDS - start)) s, more than $limit"
+}
