@@ -268,7 +268,10 @@ unsigned pagepool_take(struct pagepool *pool, unsigned n, struct page **out)
 
 /* ---- little memory ---- */
 
-/* Give the memory of empty slabs back to the system. */
+/*
+ * Give the memory of empty slabs back to the system. The mount process has its
+ * memory locked, and MADV_DONTNEED refuses locked pages.
+ */
 static void release_empty(struct pagepool *pool)
 {
 	struct slab *slab;
@@ -278,7 +281,7 @@ static void release_empty(struct pagepool *pool)
 
 		if (!slab->released)
 			madvise(pool->pl_memory + nr * SLAB_BYTES, SLAB_BYTES,
-				MADV_DONTNEED);
+				MADV_DONTNEED_LOCKED);
 		slab->released = true;
 	}
 }
