@@ -88,11 +88,16 @@ static void set_oom_score(void)
 void isolate_memory(void)
 {
 	static const struct rlimit no_core = { 0, 0 };
+	static const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
 
 	/* Users' data must not end up in a file that somebody else reads. */
 	setrlimit(RLIMIT_CORE, &no_core);
 	set_oom_score();
 	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
-	/* As far as it is touched: stacks and buffers are mostly not. */
-	mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+	/*
+	 * As far as it is touched: stacks and buffers are mostly not. Under a
+	 * limit, memory would run out when it is reached.
+	 */
+	if (!setrlimit(RLIMIT_MEMLOCK, &all))
+		mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
 }
