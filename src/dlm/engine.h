@@ -304,6 +304,8 @@ void lkb_set_status(struct lkb *lkb, enum dlm_lock_status status);
 void lkb_park(struct lkb *lkb);
 void lkb_unpark(struct lkb *lkb);
 void queue_append(struct lkb_queue *queue, struct lkb *lkb);
+void queue_insert(struct lkb_queue *queue, struct lkb *lkb,
+		  struct lkb *before);
 void queue_remove(struct lkb_queue *queue, struct lkb *lkb);
 static inline struct lkb *queue_next(const struct lkb_queue *queue,
 				     const struct lkb *lkb)
@@ -344,6 +346,7 @@ void master_request_effects(struct dlm_engine *engine, struct lkb *lkb,
 void master_convert_effects(struct dlm_engine *engine, struct lkb *lkb,
 			    int result);
 void grant_pass(struct dlm_engine *engine, struct rsb *rsb, bool recovery);
+void grant_order_conversions(struct rsb *rsb);
 bool grant_is_due(const struct rsb *rsb);
 
 /* lvb.c */

@@ -276,6 +276,29 @@ void grant_pass(struct dlm_engine *engine, struct rsb *rsb, bool recovery)
 	}
 }
 
+/*
+ * A recovery gets the queue in the order in which holders sent their locks,
+ * which can put one before another that is in its way (PR to EX behind NL to
+ * EX). While anything third holds both up, the pass of the recovery cannot
+ * help (spec 9.1 #15), so the order itself is mended: who is in the way of
+ * another goes before it.
+ */
+void grant_order_conversions(struct rsb *rsb)
+{
+	struct lkb *lkb = rsb->convert.first;
+	struct lkb_queue ordered = { NULL };
+
+	for (; lkb; lkb = rsb->convert.first) {
+		struct lkb *before = ordered.first;
+
+		queue_remove(&rsb->convert, lkb);
+		while (before && !modes_conflict(lkb->grmode, before->rqmode))
+			before = queue_next(&ordered, before);
+		queue_insert(&ordered, lkb, before);
+	}
+	rsb->convert = ordered;
+}
+
 /* For checkers: a pass would grant something. */
 bool grant_is_due(const struct rsb *rsb)
 {
@@ -349,6 +372,11 @@ static enum verdict convert_verdict(struct dlm_engine *engine, struct lkb *lkb)
 	return may_grant(lkb, AT_ARRIVAL) ? VERDICT_YES : VERDICT_NO;
 }
 
+/*
+ * To the head of the queue, before a conversion whose granted mode is in the
+ * way, would stop both for ever: that one cannot be granted before us, nor we
+ * before it. HEADQUE gives way then.
+ */
 int master_convert(struct dlm_engine *engine, struct lkb *lkb)
 {
 	enum verdict verdict = convert_verdict(engine, lkb);
@@ -361,11 +389,12 @@ int master_convert(struct dlm_engine *engine, struct lkb *lkb)
 		lkb->rqmode = LKM_IV;
 		return -EDEADLK;
 	}
-	if (!(lkb->exflags & LKF_NOQUEUE)) {
-		lkb_set_status(lkb, LKS_CONVERT);
-		return -EINPROGRESS;
-	}
-	return -EAGAIN;
+	if (lkb->exflags & LKF_NOQUEUE)
+		return -EAGAIN;
+	if (conflicts_with_queue(&lkb->rsb->convert, lkb))
+		lkb->exflags &= ~(uint32_t)LKF_HEADQUE;
+	lkb_set_status(lkb, LKS_CONVERT);
+	return -EINPROGRESS;
 }
 
 void master_convert_effects(struct dlm_engine *engine, struct lkb *lkb,

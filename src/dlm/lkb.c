@@ -62,11 +62,7 @@ static uint32_t lkb_new_id(struct dlm_engine *engine)
 	return id;
 }
 
-/*
- * Callers have checked DLM_LOCKS_MAX. Without memory for a larger table the
- * last place would be taken only when the locks fill it: call_lock() and the
- * receiver of requests refuse before (lkb_room in step_reserve's callers).
- */
+/* After lkb_make_room() and step_reserve(). */
 struct lkb *lkb_create(struct dlm_engine *engine, struct rsb *rsb)
 {
 	struct lkb *lkb = engine->spare_lkb;
@@ -86,6 +82,7 @@ struct lkb *lkb_create(struct dlm_engine *engine, struct rsb *rsb)
 	return lkb;
 }
 
+/* Without memory to grow, a table is used to its last place but one. */
 int lkb_make_room(struct dlm_engine *engine)
 {
 	if (engine->lkb_count >= DLM_LOCKS_MAX)
@@ -142,6 +139,21 @@ void queue_append(struct lkb_queue *queue, struct lkb *lkb)
 	lkb->prev = first->prev;
 	first->prev->next = lkb;
 	first->prev = lkb;
+}
+
+/* before: NULL = at the end */
+void queue_insert(struct lkb_queue *queue, struct lkb *lkb, struct lkb *before)
+{
+	if (!before) {
+		queue_append(queue, lkb);
+		return;
+	}
+	lkb->next = before;
+	lkb->prev = before->prev;
+	before->prev->next = lkb;
+	before->prev = lkb;
+	if (queue->first == before)
+		queue->first = lkb;
 }
 
 void queue_remove(struct lkb_queue *queue, struct lkb *lkb)

@@ -333,6 +333,7 @@ void rebuild_finish(struct dlm_engine *engine, struct rsb *rsb)
 	if (rsb->flags & RES_NEW_MASTER) {
 		repair_queue(engine, &rsb->granted);
 		repair_queue(engine, &rsb->convert);
+		grant_order_conversions(rsb);
 		if (rsb->convert.first || rsb->waiting.first)
 			rsb->flags |= RES_GRANT;
 	}

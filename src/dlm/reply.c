@@ -51,10 +51,13 @@ static void request_overlap(struct dlm_engine *engine, struct lkb *lkb,
 	uint32_t overlap = lkb->flags & LKB_OVERLAP;
 
 	lkb->flags &= ~LKB_OVERLAP;
-	if (overlap & LKB_OVERLAP_UNLOCK)
+	/* nobody has had this lock: it has nothing to write */
+	if (overlap & LKB_OVERLAP_UNLOCK) {
+		lkb->exflags &= ~(uint32_t)(LKF_VALBLK | LKF_IVVALBLK);
 		unlock_go(engine, lkb);
-	else if (overlap && result == -EINPROGRESS)
+	} else if (overlap && result == -EINPROGRESS) {
 		cancel_go(engine, lkb);
+	}
 }
 
 static void request_accepted(struct dlm_engine *engine, struct lkb *lkb,

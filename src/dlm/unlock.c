@@ -145,7 +145,7 @@ static void cancel_named(struct dlm_engine *engine, struct lkb *lkb,
 
 /*
  * An unlock has flags and a value block of its own; they replace those of the
- * last operation only when nothing else is in flight, which still needs them.
+ * last operation unless that is in flight and still needs them.
  */
 int call_unlock(struct dlm_engine *engine, struct dlm_unlock_args *args)
 {
@@ -161,7 +161,7 @@ int call_unlock(struct dlm_engine *engine, struct dlm_unlock_args *args)
 		cancel_named(engine, lkb, args->cancel_status);
 		return 0;
 	}
-	if (lkb->wait_count == 0) {
+	if (!lkb->wait_type || lkb->wait_type == DLM_MSG_CANCEL) {
 		lkb->exflags = args->flags | (lkb->exflags & LKF_PERSISTENT);
 		lkb->sbflags = 0;
 		lvb_take_argument(engine, lkb, args->lvb);

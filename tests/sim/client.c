@@ -152,8 +152,10 @@ static void client_vanishes(struct world *w, struct client *c)
 {
 	struct block *block = &w->blocks[c->resource];
 
-	if (block->used && c->held >= LKM_PW && !c->unlocking)
-		block->must_doubt = block->may_doubt = true;
+	block->may_doubt |= c->held >= LKM_PW;
+	/* a conversion may have taken the write mode away (CONVDEADLK, ALT) */
+	if (block->used && relies_on(c) >= LKM_PW)
+		block->must_doubt = true;
 }
 
 void client_node_died(struct world *w, const struct node *node)
@@ -226,7 +228,8 @@ static void check_granted(struct world *w, struct client *c,
 	c->held = cast->mode;
 	c->basts = 0;
 	check_safety(w, c);
-	if (w->blocks[c->resource].used && cast->lvb_valid)
+	/* over an unlock that is on its way the news may be old */
+	if (w->blocks[c->resource].used && cast->lvb_valid && !c->unlocking)
 		block_read(w, c, cast);
 }
 
@@ -442,6 +445,8 @@ static void do_unlock(struct world *w, struct node *node, struct client *c,
 						 .lvb = lvb };
 	if (idle)
 		block_written(w, c, LKM_NL, flags, value);
+	else if (c->held >= LKM_PW)
+		w->blocks[c->resource].must_doubt = false;
 	c->unlocking = true;
 	c->since_ns = w->now_ns;
 	if (call(w, node, &event) == 0)
@@ -479,6 +484,7 @@ static void do_close(struct world *w, struct node *node, uint32_t owner)
 		if (!c->used || c->node != node->id || c->owner != owner)
 			continue;
 		client_vanishes(w, c);
+		w->blocks[c->resource].may_doubt = true;
 		c->used = false;
 	}
 	event.close.owner = owner;
@@ -574,4 +580,20 @@ unsigned clients_left(const struct world *w)
 	for (unsigned i = 0; i < w->client_high; i++)
 		n += w->clients[i].used;
 	return n;
+}
+
+void clients_print(const struct world *w)
+{
+	for (unsigned i = 0; i < w->client_high; i++) {
+		const struct client *c = &w->clients[i];
+
+		if (c->used)
+			printf("  node %d lock %08x resource %u: held %d, "
+			       "wanted %d, flags %x%s%s%s\n",
+			       c->node, c->lkid, c->resource, c->held,
+			       c->wanted, c->flags,
+			       c->requesting ? " requesting" : "",
+			       c->converting ? " converting" : "",
+			       c->unlocking ? " unlocking" : "");
+	}
 }

@@ -34,6 +34,8 @@ static void wait_for_drain(struct world *w)
 	for (unsigned i = 0; i < 300 && clients_left(w); i++)
 		world_run(w, w->now_ns + 100 * MS);
 	if (clients_left(w))
+		clients_print(w);
+	if (clients_left(w))
 		fail(w, "%u locks are not granted or not given back",
 		     clients_left(w));
 }

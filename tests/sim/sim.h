@@ -130,6 +130,7 @@ void client_told(struct world *w, struct node *node,
 void client_node_died(struct world *w, const struct node *node);
 void client_step_done(struct world *w);
 unsigned clients_left(const struct world *w);
+void clients_print(const struct world *w);
 void resource_name(unsigned resource, struct dlm_name *name);
 
 /* check.c */

@@ -1,0 +1,152 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Would the simulator notice? Put one fault at a time into a copy of the lock
+# engine and run schedules until one fails. Exit 1 if a fault goes unnoticed.
+#
+#   tests/sim/mutate.sh [RUNS] [NAME]      default 3000 schedules, all faults
+#
+# A fault is: name, file, the text to replace (once), the new text. A text that
+# is no longer in the source is an error: mend the list.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+runs=${1:-3000}
+only=${2:-}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+missed=0
+cc=${CC:-gcc}
+flags="-std=gnu17 -D_GNU_SOURCE -O1 -g -fno-strict-aliasing"
+wrap="-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc"
+
+mkdir -p "$work/src" "$work/obj"
+cp -r "$top/src/base" "$top/src/dlm" "$work/src/"
+cp -r "$top/tests/sim" "$work/sim"
+
+compile() {		# compile SOURCE: its object is named after it
+	$cc $flags -I"$work/src" -c -o "$work/obj/$(basename "$1" .c).o" "$1"
+}
+
+for source in "$work"/src/dlm/*.c "$work"/sim/*.c \
+	"$work"/src/base/{assert,log}.c; do
+	compile "$source" || exit 2
+done
+
+# fault NAME FILE OLD NEW
+fault() {
+	local name=$1 file=$work/src/dlm/$2 old=$3 new=$4 found
+
+	[ -z "$only" ] || [ "$only" = "$name" ] || return 0
+	cp "$file" "$work/saved"
+	if ! OLD=$old NEW=$new python3 - "$file" <<-'PY'
+		import os, sys
+		path = sys.argv[1]
+		text = open(path).read()
+		old = os.environ["OLD"]
+		if text.count(old) < 1:
+		    sys.exit(1)
+		open(path, "w").write(text.replace(old, os.environ["NEW"], 1))
+	PY
+	then
+		echo "$name: the text is not in $2"
+		missed=1
+		return
+	fi
+	if ! compile "$file" 2>"$work/errors" ||
+	   ! $cc $flags -o "$work/mutant" "$work"/obj/*.o $wrap -lpthread; then
+		cat "$work/errors"
+		echo "$name: does not compile"
+		missed=1
+	elif found=$(timeout 120 "$work/mutant" --runs "$runs" 2>&1); then
+		echo "$name: NOT NOTICED in $runs schedules"
+		missed=1
+	else
+		echo "$name: $(grep -m1 -E 'FAILED|assert' <<<"$found" |
+			cut -c1-90)"
+	fi
+	mv "$work/saved" "$file"
+	compile "$file"
+}
+
+fault grant-ignores-converting grant.c \
+	'conflicts_with_queue(&rsb->granted, lkb) ||
+	    conflicts_with_queue(&rsb->convert, lkb))' \
+	'conflicts_with_queue(&rsb->granted, lkb))'
+fault grant-skips-wait-queue grant.c \
+	'return !rsb->convert.first && rsb->waiting.first == lkb;' \
+	'return rsb->waiting.first == lkb;'
+fault no-grant-after-unlock message.c \
+	'	lkb_free(engine, lkb);
+	if (rsb->where == RSB_KEEP)
+		grant_pass(engine, rsb, false);' \
+	'	lkb_free(engine, lkb);'
+fault no-second-convert-walk grant.c \
+	'again |= demoted;' 'again = false;'
+fault deadlock-undetected grant.c \
+	'if (ahead || modes_conflict(other->grmode, lkb->rqmode))' 'if (0)'
+fault bast-forgets-cw grant.c \
+	'blocked->cw |= lkb->rqmode == LKM_CW;' ''
+fault highbast-survives-grant grant.c \
+	'	lkb->highbast = LKM_IV;
+	lkb_set_status(lkb, LKS_GRANTED);' \
+	'	lkb_set_status(lkb, LKS_GRANTED);'
+fault remove-of-used-record directory.c \
+	'rsb->where != RSB_RECORD || rsb->master != from' \
+	'rsb->master != from'
+fault remove-not-sent master.c \
+	'send_name(engine, rsb, dir, DLM_MSG_REMOVE, NULL);' '(void)dir;'
+fault directory-node-not-trusted master.c \
+	'if (from != dir && us != dir)' 'if (us != dir)'
+fault lvb-of-dead-writer-trusted lvb.c \
+	'		if (rsb->flags & RES_LVB_LOST)
+			rsb->flags |= RES_LVB_INVALID;' ''
+fault lvb-doubt-lost-with-master lvb.c \
+	'donor && !(donor->flags & LKB_LVB_DOUBT)' 'donor'
+fault lvb-newest-copy-trusted lvb.c \
+	'	} else {
+		rsb->flags |= RES_LVB_INVALID;
+		donor = best;' \
+	'	} else {
+		donor = best;'
+fault lvb-not-written-on-unlock grant.c \
+	'lvb_on_unlock(engine, lkb);' ''
+fault overlap-cancel-forgotten reply.c \
+	'else if (overlap && result == -EINPROGRESS)' 'else if (0)'
+fault stale-cancel-reply-taken send.c \
+	'lkb->stale_cancels++;' ''
+fault resend-not-cleared send.c \
+	'	lkb->flags &= ~LKB_RESEND;
+	if (--lkb->wait_count > 0)' \
+	'	if (--lkb->wait_count > 0)'
+fault old-recovery-reply-taken rcom.c \
+	'rc->seq_reply != engine->seq || ' ''
+fault remaster-not-redone recover.c \
+	'(RES_REMASTER | RES_NEW_MASTER)))' 'RES_REMASTER))'
+fault leftover-copies-kept rebuild.c \
+	'	if (master != engine->config.nodeid)
+		drop_all_copies(engine, rsb, 0);' ''
+fault copies-of-the-dead-kept rebuild.c \
+	'drop_all_copies(engine, rsb, nodeid);' ''
+fault no-grant-after-recovery recover.c \
+	'grant_pass(engine, rsb, true);' ''
+fault conversion-not-repaired rebuild.c \
+	'modes[n++] = lkb->rqmode;' ''
+fault saved-lookups-kept message.c \
+	'if (directory_talk(saved->msg.m.type) ||
+		    !is_current' 'if (!is_current'
+fault saved-of-the-dead-kept message.c \
+	'if (is_current(engine, saved->msg.from, saved->incarnation))
+		*error' '*error'
+fault parked-forgotten master.c \
+	'while (rsb->lookup.first && !rsb->first_lkid)' \
+	'if (rsb->lookup.first && !rsb->first_lkid)'
+fault reserve-too-late request.c \
+	'		error = step_reserve_rsb(engine, rsb);
+	if (error)
+		return error;
+	rsb = master_open(engine, args->name.bytes, args->name.len, hash);' \
+	'		error = 0;
+	rsb = master_open(engine, args->name.bytes, args->name.len, hash);
+	error = step_reserve_rsb(engine, rsb);
+	if (error)
+		return error;'
+exit $missed
