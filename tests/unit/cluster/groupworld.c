@@ -196,7 +196,7 @@ static void check_start(struct world *w, const struct wproc *p,
 
 static unsigned node_part(const struct world *w, uint32_t node)
 {
-	return w->part[node - 1];
+	return w->part[node - w->node_base - 1];
 }
 
 static bool connected(const struct world *w, const struct wproc *p,
@@ -213,6 +213,7 @@ static void send_bytes(struct world *w, struct wproc *p,
 	long len;
 
 	d->from = p->name;
+	d->alien = p->alien;
 	d->bytes = malloc(GROUP_MSG_MAX);
 	if (!d->bytes)
 		abort();
@@ -311,7 +312,7 @@ static void trace_event(const struct world *w, const struct wproc *p,
 	else if (d->ev.kind == MEV_RING)
 		printf("ring %u.%llu\n", d->ev.ring.id.node,
 		       (unsigned long long)d->ev.ring.id.seq);
-	else
+	else if (msg)
 		printf("message %d of %u/%u, base %u.%llu.%llu\n", msg->type,
 		       d->from.node, d->from.pid, msg->hello.base.ring.node,
 		       (unsigned long long)msg->hello.base.ring.seq,
@@ -327,10 +328,10 @@ static void receive(struct world *w, struct wproc *p)
 	if (d->ev.kind == MEV_MESSAGE) {
 		int err = group_msg_decode(d->bytes, d->len, &msg, &state);
 
-		must(err != -74, "a message cannot be read", p);
+		must(err == 0, "a message cannot be read", p);
 		d->ev.message.from = d->from;
-		d->ev.message.msg = err ? NULL : &msg;
-		d->ev.message.major = msg.major;
+		d->ev.message.msg = d->alien == p->alien ? &msg : NULL;
+		d->ev.message.major = d->alien ? 2 : 1;
 		d->ev.message.has_state = msg.has_state;
 	}
 	trace_event(w, p, d);
@@ -359,10 +360,10 @@ static void ring_for(struct world *w, struct wproc *p)
 	struct delivery *d = delivery_new(MEV_RING);
 	unsigned n = 0, node;
 
-	for (node = 1; node <= w->nodes; node++)
+	for (node = w->node_base + 1; node <= w->node_base + w->nodes; node++)
 		if (node_part(w, node) == node_part(w, p->name.node))
 			d->nodes[n++] = node;
-	d->ev.ring.id = w->ring[p->name.node - 1];
+	d->ev.ring.id = w->ring[p->name.node - w->node_base - 1];
 	d->ev.ring.nodes = d->nodes;
 	d->ev.ring.nodes_count = n;
 	queue_put(&p->in, d);
@@ -381,7 +382,8 @@ struct wproc *world_spawn(struct world *w, unsigned node)
 	if (!p)
 		return NULL;
 	*p = (struct wproc){ .used = true, .alive = true };
-	p->name = (struct group_proc){ node, w->next_pid++ };
+	p->alien = w->alien;
+	p->name = (struct group_proc){ w->node_base + node, w->next_pid++ };
 	p->inc.boot_id[0] = (uint8_t)node;
 	p->inc.pid = p->name.pid;
 	p->inc.start_ticks = w->now_ns;
@@ -421,6 +423,7 @@ static struct delivery *delivery_copy(const struct delivery *d)
 	struct delivery *copy = delivery_new(d->ev.kind);
 
 	copy->from = d->from;
+	copy->alien = d->alien;
 	copy->len = d->len;
 	copy->bytes = malloc(d->len);
 	if (!copy->bytes)
@@ -438,7 +441,8 @@ static void order_one(struct world *w, struct wproc *p, const unsigned *part)
 		struct wproc *q = &w->procs[i];
 
 		if (connected(w, p, q) &&
-		    part[p->name.node - 1] == part[q->name.node - 1])
+		    part[p->name.node - w->node_base - 1] ==
+			    part[q->name.node - w->node_base - 1])
 			queue_put(&q->in, delivery_copy(d));
 	}
 	if (d)
@@ -527,6 +531,8 @@ static bool prove_one(struct world *w, struct wproc *p)
 {
 	const struct group_state *table = membership_table(p->m);
 
+	if (w->no_proofs)
+		return false;
 	for (uint32_t i = 0; table && i < table->count; i++) {
 		const struct member *member = &table->members[i];
 		struct member_event ev = { .kind = MEV_PROOF };

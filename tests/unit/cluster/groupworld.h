@@ -25,6 +25,7 @@ struct delivery {
 	struct group_left left[WPROCS_MAX];
 	uint32_t nodes[NODES_MAX];
 	struct group_proc from;
+	bool alien; /* of a process that speaks version 2 */
 	size_t len;
 	uint8_t *bytes;
 };
@@ -36,7 +37,7 @@ struct queue {
 };
 
 struct wproc {
-	bool used, alive, frozen, out, admitted, leaving;
+	bool used, alive, frozen, out, admitted, leaving, alien;
 	struct group_proc name;
 	struct incarnation inc;
 	struct membership *m;
@@ -60,6 +61,10 @@ struct world {
 	struct wproc procs[WPROCS_MAX];
 	unsigned long starts, gone, back, states, out[OUT_LEFT + 1];
 	bool trace;
+	/* For stories */
+	uint32_t node_base; /* added to the ids of nodes */
+	bool no_proofs;	    /* nobody finds out that the gone are dead */
+	bool alien;	    /* new processes speak version 2 */
 	struct checker *checker;
 };
 

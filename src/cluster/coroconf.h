@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * coroconf.h - what corosync is configured with. Each call connects anew.
+ * Source: corosync.conf(5), cmap_keys(8).
+ */
+#ifndef UG_CLUSTER_COROCONF_H
+#define UG_CLUSTER_COROCONF_H
+
+#include <corosync/corotypes.h>
+#include <stdint.h>
+
+/* The token timeout as it is in force, in ms. -EIO. */
+int coroconf_token_ms(uint32_t *out);
+
+/* -ENOTUNIQ: two_node without wait_for_all; -EIO. */
+int coroconf_check_two_node(void);
+
+/* As negative errno; what has no meaning for users is logged and -EIO. */
+int coro_error(const char *what, cs_error_t status);
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * cpgtool.c - a member without a file system, for tests.
+ *
+ * Usage: cpgtool CLUSTER:FS [MEMBER_TIMEOUT_MS]. Joins, holds a life lock once it
+ * is admitted, stops its (absent) engine at once when asked, and prints every
+ * event as a line. Lines of standard input are commands: "leave", "leave dirty",
+ * "expel ID", "prove ID reaped|fenced". SIGTERM is "leave".
+ *
+ * Exits 0 when it has left, 3 when it is out otherwise, 4 without corosync.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cluster/cluster.h"
+#include "cluster/lifelock.h"
+
+static const char *const cause_names[] = {
+	"not", "left", "process", "host", "expelled", "found dead",
+};
+
+static const char *const proof_names[] = {
+	"none",	    "left",   "left dirty", "reaped",
+	"life lock", "rebooted", "fenced",   "known to others",
+};
+
+static const char *const out_names[] = {
+	"version", "node id", "full", "expelled", "gone", "behind", "left",
+};
+
+static const char *const reason_names[] = { "leave", "process", "host" };
+
+static int done[2]; /* a byte: the exit status */
+
+/* Members by id, the last one of each: for commands, on another thread. */
+static struct member known[64];
+static unsigned known_count;
+static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void remember(const struct member *member)
+{
+	unsigned i = 0;
+
+	pthread_mutex_lock(&known_lock);
+	while (i < known_count && member_id(&known[i]) != member_id(member))
+		i++;
+	if (i < sizeof(known) / sizeof(known[0])) {
+		known[i] = *member;
+		known_count += i == known_count;
+	}
+	pthread_mutex_unlock(&known_lock);
+}
+
+static bool recall(unsigned id, struct incarnation *inc)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&known_lock);
+	for (unsigned i = 0; i < known_count; i++) {
+		if (member_id(&known[i]) != id)
+			continue;
+		*inc = known[i].info.inc;
+		found = true;
+	}
+	pthread_mutex_unlock(&known_lock);
+	return found;
+}
+
+static void finish(unsigned char status)
+{
+	if (write(done[1], &status, 1) != 1)
+		_exit(5);
+}
+
+static void print_members(const struct group_state *table)
+{
+	for (uint32_t i = 0; i < table->count; i++)
+		if (table->members[i].cause == GONE_NOT)
+			printf(" %u", member_id(&table->members[i]));
+	printf("\n");
+}
+
+static void admitted(const struct member_update *up)
+{
+	struct life_lock_name name = {
+		.dir = LIFE_LOCK_DIR,
+		.uuid = "test",
+		.node = up->member.proc.node,
+		.instance = up->member.instance,
+	};
+	int fd = life_lock_take(&name, &up->member.info.inc);
+
+	if (fd < 0)
+		printf("life lock: %s\n", strerror(-fd));
+	printf("admitted %u%s\n", member_id(&up->member),
+	       up->founder ? " founder" : "");
+}
+
+static void on_update(struct cluster *c, const struct member_update *up)
+{
+	unsigned id = member_id(&up->member);
+
+	switch (up->kind) {
+	case MUP_SEND:
+		break;
+	case MUP_ADMITTED:
+		admitted(up);
+		break;
+	case MUP_JOINED:
+		remember(&up->member);
+		printf("joined %u\n", id);
+		break;
+	case MUP_MISSING:
+		printf("missing %u %s\n", id, reason_names[up->reason]);
+		break;
+	case MUP_BACK:
+		printf("back %u\n", id);
+		break;
+	case MUP_GONE:
+		remember(&up->member);
+		printf("gone %u %s\n", id, cause_names[up->member.cause]);
+		break;
+	case MUP_PROVED:
+		printf("proved %u %s\n", id, proof_names[up->member.proof]);
+		break;
+	case MUP_SETTLED:
+		printf("settled %s\n", up->settled ? "yes" : "no");
+		break;
+	case MUP_CHANGE:
+		printf("change %llu:", (unsigned long long)up->generation);
+		print_members(cluster_table(c));
+		cluster_say_stopped(c, up->generation);
+		break;
+	case MUP_START:
+		printf("start %llu:", (unsigned long long)up->generation);
+		print_members(cluster_table(c));
+		break;
+	case MUP_MINOR:
+		printf("minor %u\n", up->minor);
+		break;
+	case MUP_OUT:
+		printf("out %s\n", out_names[up->out.cause]);
+		finish(up->out.cause == OUT_LEFT ? 0 : 3);
+		break;
+	}
+}
+
+static void on_event(void *arg, struct cluster *c,
+		     const struct cluster_event *ev)
+{
+	static bool lease_seen;
+
+	switch (ev->kind) {
+	case CLUSTER_UPDATE:
+		on_update(c, ev->update);
+		break;
+	case CLUSTER_QUORUM:
+		printf("quorum %s\n", ev->quorate ? "yes" : "no");
+		break;
+	case CLUSTER_LEASE:
+		if (!lease_seen)
+			printf("lease\n");
+		lease_seen = true;
+		break;
+	case CLUSTER_LOST:
+		printf("lost: %s\n", strerror(-ev->error));
+		finish(4);
+		break;
+	}
+	fflush(stdout);
+}
+
+static void on_term(int sig)
+{
+	unsigned char leave = 255;
+
+	if (write(done[1], &leave, 1) != 1)
+		_exit(5);
+}
+
+static void run_command(struct cluster *c, const char *line)
+{
+	struct incarnation inc;
+	char what[16] = "";
+	unsigned id;
+
+	if (strcmp(line, "leave\n") == 0)
+		cluster_say_left(c, false);
+	else if (strcmp(line, "leave dirty\n") == 0)
+		cluster_say_left(c, true);
+	else if (sscanf(line, "expel %u", &id) == 1 && recall(id, &inc))
+		cluster_expel(c, &inc);
+	else if (sscanf(line, "prove %u %15s", &id, what) == 2 &&
+		 recall(id, &inc))
+		cluster_prove(c, &inc,
+			      strcmp(what, "fenced") == 0 ? PROOF_FENCED :
+							    PROOF_REAPED);
+	else
+		fprintf(stderr, "no command: %s", line);
+}
+
+static int serve(struct cluster *c)
+{
+	struct pollfd fds[] = { { done[0], POLLIN, 0 },
+				{ STDIN_FILENO, POLLIN, 0 } };
+	unsigned char status;
+	char line[80];
+
+	for (;;) {
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			return 5;
+		if (fds[0].revents & POLLIN) {
+			if (read(done[0], &status, 1) != 1)
+				return 5;
+			if (status != 255)
+				return status;
+			cluster_say_left(c, false);
+		}
+		if (!fds[1].revents)
+			continue;
+		if (fgets(line, sizeof(line), stdin))
+			run_command(c, line);
+		else
+			fds[1].fd = -1;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct cluster_config config = { .event = on_event };
+	struct cluster *c;
+	int err, status;
+
+	if (argc < 2 || pipe(done)) {
+		fprintf(stderr, "usage: cpgtool CLUSTER:FS [TIMEOUT_MS]\n");
+		return 2;
+	}
+	config.table = argv[1];
+	if (argc > 2)
+		config.member_timeout_ns =
+			strtoull(argv[2], NULL, 10) * 1000000u;
+	signal(SIGTERM, on_term);
+	err = cluster_join(&config, &c);
+	if (err) {
+		printf("join: %s\n", strerror(-err));
+		return 4;
+	}
+	status = serve(c);
+	cluster_close(c);
+	return status;
+}
