@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "fs/pagepool.h"
 #include "fs/pages.h"
@@ -28,6 +29,8 @@
 #define SLABS_MIN 64u
 /* A clock that runs runs for some pages more than are wanted now. */
 #define RECLAIM_BATCH 64u
+/* How long memory is kept for those who write in bursts. */
+#define CALM_SEC 5
 /* Requests of this size prefer a slab of their own. */
 #define LARGE_PAGES 16u
 #define HUGE_BYTES (2u << 20)
@@ -286,6 +289,27 @@ static void release_empty(struct pagepool *pool)
 	}
 }
 
+/*
+ * Have few pages been in use for a while? Memory that is given back and wanted
+ * again at once costs more than the writing.
+ */
+static bool is_calm(struct pagepool *pool, uint32_t used)
+{
+	struct timespec now;
+	bool calm;
+
+	if (used >= pool->pl_slabs_touched * (SLAB_PAGES / 4)) {
+		pool->pl_calm_sec = 0;
+		return false;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (pool->pl_calm_sec && now.tv_sec - pool->pl_calm_sec < CALM_SEC)
+		return false;
+	calm = pool->pl_calm_sec != 0;
+	pool->pl_calm_sec = now.tv_sec;
+	return calm;
+}
+
 void pagepool_shrink(struct fs *fs)
 {
 	struct pagepool *pool = fs->fs_pages;
@@ -299,7 +323,7 @@ void pagepool_shrink(struct fs *fs)
 	pthread_mutex_lock(&pool->pl_lock);
 	if (used > target)
 		reclaim(pool, used - target);
-	else if (used < pool->pl_slabs_touched * (SLAB_PAGES / 4))
+	if (is_calm(pool, used))
 		release_empty(pool);
 	pthread_mutex_unlock(&pool->pl_lock);
 }
@@ -323,6 +347,28 @@ void pagepool_writeback_end(struct pagepool *pool, unsigned epoch)
 	if (--pool->pl_wb_active[epoch % 2] == 0)
 		pthread_cond_broadcast(&pool->pl_wb_done);
 	pthread_mutex_unlock(&pool->pl_wb_lock);
+}
+
+void pagepool_writeback_progress(struct pagepool *pool)
+{
+	pthread_mutex_lock(&pool->pl_wb_lock);
+	pthread_cond_broadcast(&pool->pl_wb_done);
+	pthread_mutex_unlock(&pool->pl_wb_lock);
+}
+
+static bool has_room(struct pagepool *pool)
+{
+	return atomic_load(&pool->pl_dirty) <= pool->pl_dirty_max;
+}
+
+bool pagepool_wait_room(struct pagepool *pool)
+{
+	pthread_mutex_lock(&pool->pl_wb_lock);
+	while (!has_room(pool) &&
+	       (pool->pl_wb_active[0] || pool->pl_wb_active[1]))
+		pthread_cond_wait(&pool->pl_wb_done, &pool->pl_wb_lock);
+	pthread_mutex_unlock(&pool->pl_wb_lock);
+	return has_room(pool);
 }
 
 void pagepool_wait_writeback(struct fs *fs)

@@ -77,10 +77,11 @@ struct pagepool {
 	struct cds_list_head pl_partial;
 	struct cds_list_head pl_empty; /* last used first */
 	uint32_t pl_hand;	       /* of the clock: a slab */
+	int64_t pl_calm_sec; /* few pages are used since; 0: many are */
 
 	/* Write-backs under way, by the parity of when they began. */
 	pthread_mutex_t pl_wb_lock;
-	pthread_cond_t pl_wb_done;
+	pthread_cond_t pl_wb_done; /* also: made progress */
 	unsigned pl_wb_epoch;
 	unsigned pl_wb_active[2];
 };
@@ -112,5 +113,12 @@ void pages_unlock(struct pages *pp);
 /* A write-back begins, and ends: for pagepool_wait_writeback(). */
 unsigned pagepool_writeback_begin(struct pagepool *pool);
 void pagepool_writeback_end(struct pagepool *pool, unsigned epoch);
+/* Some of it is done. */
+void pagepool_writeback_progress(struct pagepool *pool);
+/*
+ * Wait until there is room for dirty pages, or nobody writes back. Returns
+ * whether there is room.
+ */
+bool pagepool_wait_room(struct pagepool *pool);
 
 #endif
