@@ -83,20 +83,20 @@ static void test_broken_lines(void **state)
 
 static void test_proc_is_found(void **state)
 {
-	struct mount_query query = {.dir = "/proc"};
+	struct mount_query query = { .dir = "/proc" };
 	struct mount_query again;
 
 	assert_int_equal(0, mountinfo_find(&query));
 	assert_true(query.count >= 1);
 	assert_string_equal(query.top.type, "proc");
-	again = (struct mount_query){.major = query.top.major,
-				     .minor = query.top.minor};
+	again = (struct mount_query){ .major = query.top.major,
+				      .minor = query.top.minor };
 	assert_int_equal(0, mountinfo_find(&again));
 	assert_true(again.count >= 1);
 	mount_query_free(&query);
 	mount_query_free(&again);
 
-	query = (struct mount_query){.dir = "/nothing/is/mounted/here"};
+	query = (struct mount_query){ .dir = "/nothing/is/mounted/here" };
 	assert_int_equal(0, mountinfo_find(&query));
 	assert_int_equal(query.count, 0);
 	mount_query_free(&query);

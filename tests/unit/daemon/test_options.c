@@ -67,17 +67,18 @@ static void test_generic_flags(void **state)
 		const char *text;
 		unsigned long flags;
 	} cases[] = {
-		{"ro", MS_RDONLY},
-		{"ro,rw", 0},
-		{"nosuid,nodev,noexec", MS_NOSUID | MS_NODEV | MS_NOEXEC},
-		{"nosuid,nodev,noexec,suid,dev,exec", 0},
-		{"sync,dirsync", MS_SYNCHRONOUS | MS_DIRSYNC},
-		{"sync,async", 0},
-		{"noatime", MS_NOATIME},
-		{"noatime,relatime", MS_RELATIME},
-		{"relatime,strictatime", MS_STRICTATIME},
-		{"strictatime,noatime,nodiratime", MS_NOATIME | MS_NODIRATIME},
-		{"nodiratime,diratime", 0},
+		{ "ro", MS_RDONLY },
+		{ "ro,rw", 0 },
+		{ "nosuid,nodev,noexec", MS_NOSUID | MS_NODEV | MS_NOEXEC },
+		{ "nosuid,nodev,noexec,suid,dev,exec", 0 },
+		{ "sync,dirsync", MS_SYNCHRONOUS | MS_DIRSYNC },
+		{ "sync,async", 0 },
+		{ "noatime", MS_NOATIME },
+		{ "noatime,relatime", MS_RELATIME },
+		{ "relatime,strictatime", MS_STRICTATIME },
+		{ "strictatime,noatime,nodiratime",
+		  MS_NOATIME | MS_NODIRATIME },
+		{ "nodiratime,diratime", 0 },
 	};
 	struct mount_options opt;
 
