@@ -195,7 +195,7 @@ static struct run_ref *sorted_runs(struct wb_chunk *chunks, unsigned n,
 		if (!has_data(wc))
 			continue;
 		for (unsigned r = 0; r < wc->wc_nruns; r++)
-			refs[k++] = (struct run_ref){wc, &wc->wc_runs[r]};
+			refs[k++] = (struct run_ref){ wc, &wc->wc_runs[r] };
 	}
 	if (total)
 		qsort(refs, total, sizeof(*refs), ref_compare);
@@ -396,6 +396,7 @@ static void run_round(struct wb_chunk *chunks, unsigned n)
 		write_data(chunks, n);
 	for (unsigned i = 0; i < n; i++)
 		finish(&chunks[i]);
+	pagepool_writeback_progress(chunks->wc_ip->i_fs->fs_pages);
 }
 
 /* The next chunk of one inode; false when nothing of the pass is left. */
@@ -564,7 +565,7 @@ static int batch_write(struct batch *b, struct inode **ips, unsigned n)
 int file_writeback_many(struct inode **ips, unsigned n)
 {
 	unsigned max = UG_MIN(n, ROUND_INODES_MAX), epoch;
-	struct batch b = {0};
+	struct batch b = { 0 };
 	struct fs *fs;
 	int err;
 
@@ -616,13 +617,11 @@ int writeback_for_room(struct inode *ip)
 	if (err)
 		return err;
 	err = write_some(ip);
-	if (atomic_load(&pool->pl_dirty) <= pool->pl_dirty_max)
+	fs_wake(ip->i_fs, FS_WORK_WRITEBACK);
+	if (pagepool_wait_room(pool))
 		return 0;
-	/* Others' data; or wait for those who are writing. */
+	/* Nobody writes: others' data, by ourselves. */
 	if (!err)
 		err = fs_writeback_all(ip->i_fs);
-	pagepool_wait_writeback(ip->i_fs);
-	if (atomic_load(&pool->pl_dirty) <= pool->pl_dirty_max)
-		return 0;
-	return err;
+	return pagepool_wait_room(pool) ? 0 : err;
 }
