@@ -548,7 +548,7 @@ static void drain(struct world *w, struct node *node)
 			 w->now_ns - c->since_ns > SEC)
 			do_unlock(w, node, c, LKF_FORCEUNLOCK);
 	}
-	if (dlm_is_running(node->engine))
+	if (dlm_is_running(node->engine) && chance(w, 10))
 		call(w, node, &purge);
 }
 

@@ -430,7 +430,8 @@ static void rearm_tick(struct world *w, struct node *node)
 static void on_client(struct world *w, struct node *node)
 {
 	client_act(w, node);
-	post(w, w->now_ns + choose(w, 4 * MS), EV_CLIENT, node);
+	post(w, w->now_ns + choose(w, w->quiet ? 40 * MS : 4 * MS), EV_CLIENT,
+	     node);
 }
 
 static void on_tick(struct world *w, struct node *node)
