@@ -4,8 +4,10 @@
  * whole, cut after each of its first bytes and then here and there, and with
  * single bytes changed. The same bytes on every run.
  *
- * Usage: fuzz_NAME FOLDER. Exits 0, 1 if there is nothing to run; a finding
- * ends it by a signal or by a sanitizer.
+ * Usage: fuzz_NAME FOLDER [CHANGES]. CHANGES: of single bytes, for each file;
+ * fewer for targets that do much for each input, which then are not cut short
+ * either. Exits 0, 1 if there is nothing to run; a finding ends it by a signal
+ * or by a sanitizer.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -19,6 +21,8 @@
 #define CUTS_ALL 256u /* every length up to here */
 #define CUTS_SOME 64u
 #define CHANGES 2000u
+
+static unsigned changes = CHANGES;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -40,11 +44,13 @@ static void run_variations(uint8_t *data, size_t size)
 
 	ug_prng_seed(&prng, size);
 	run_exact(data, size);
-	for (size_t len = 0; len < size && len < CUTS_ALL; len++)
+	for (size_t len = 0; changes == CHANGES && len < size && len < CUTS_ALL;
+	     len++)
 		run_exact(data, len);
-	for (unsigned i = 0; i < CUTS_SOME && size > 0; i++)
+	for (unsigned i = 0; changes == CHANGES && i < CUTS_SOME && size > 0;
+	     i++)
 		run_exact(data, ug_prng_below(&prng, size));
-	for (unsigned i = 0; i < CHANGES && size > 0; i++) {
+	for (unsigned i = 0; i < changes && size > 0; i++) {
 		/* Headers are where the meaning is: half of the changes. */
 		size_t near = size < 256 ? size : 256;
 		size_t at = ug_prng_below(&prng, i % 2 ? near : size);
@@ -82,10 +88,12 @@ int main(int argc, char **argv)
 	unsigned files = 0;
 	DIR *dir;
 
-	if (argc != 2 || !(dir = opendir(argv[1]))) {
-		fprintf(stderr, "usage: %s CORPUS_FOLDER\n", argv[0]);
+	if (argc < 2 || argc > 3 || !(dir = opendir(argv[1]))) {
+		fprintf(stderr, "usage: %s CORPUS_FOLDER [CHANGES]\n", argv[0]);
 		return 1;
 	}
+	if (argc == 3)
+		changes = (unsigned)strtoul(argv[2], NULL, 10);
 	while ((entry = readdir(dir))) {
 		if (entry->d_name[0] == '.')
 			continue;
