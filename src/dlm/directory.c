@@ -168,6 +168,8 @@ int32_t directory_recover_lookup(struct dlm_engine *engine, int32_t from,
 	int32_t master = record_or_find(engine, from, name->bytes, name->len,
 					hash);
 
+	if (rsb && master == from)
+		rsb->flags &= (uint8_t)~RES_UNPROVED;
 	if (lost && (rsb->flags & RES_REMASTER)) {
 		rsb->flags &= (uint8_t)~RES_REMASTER;
 		rsb->flags |= RES_NEW_MASTER;

@@ -71,6 +71,8 @@ enum {
  *   LVB_INVALID  VALNOTVALID; cleared by the next write
  *   LVB_LOST     a dead holder could have written (spec 5.6)
  *   GRANT        recovery owes a grant pass
+ *   UNPROVED     since the last start the master has not said that it still
+ *                knows the resource; cleared by its NAMES or its reply
  */
 enum {
 	RES_UNCERTAIN = 1,
@@ -79,6 +81,7 @@ enum {
 	RES_LVB_INVALID = 8,
 	RES_LVB_LOST = 16,
 	RES_GRANT = 32,
+	RES_UNPROVED = 64,
 };
 
 struct rsb;
@@ -484,6 +487,7 @@ void rcom_send_lock(struct dlm_engine *engine, struct lkb *lkb);
 
 /* rebuild.c */
 void rebuild_forget_gone(struct dlm_engine *engine, int32_t nodeid);
+void rebuild_doubt_masters(struct dlm_engine *engine);
 void rebuild_waiter(struct dlm_engine *engine, struct lkb *lkb);
 void rebuild_set_master(struct dlm_engine *engine, struct rsb *rsb,
 			int32_t master);

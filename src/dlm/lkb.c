@@ -93,6 +93,24 @@ int lkb_make_room(struct dlm_engine *engine)
 }
 
 /*
+ * With the last lock gone the directory node keeps a record of who masters the
+ * name. Not if that member may have forgotten it: a reply that was saved over
+ * a recovery, in which an idle master drops what it caches, would leave a
+ * record that no REMOVE ever takes away, and send everybody to a node that
+ * sends everybody back.
+ */
+static void rsb_set_idle(struct dlm_engine *engine, struct rsb *rsb)
+{
+	bool ours = rsb_is_master(engine, rsb);
+	bool dir = directory_node(engine, rsb->hash) == engine->config.nodeid;
+
+	if (dir && !ours && (rsb->flags & RES_UNPROVED))
+		rsb->master = 0;
+	rsb_set_where(engine, rsb,
+		      dir && !ours && rsb->master ? RSB_RECORD : RSB_TOSS);
+}
+
+/*
  * The lock leaves everything it is on. The last one makes the resource idle,
  * which does not free it: callers may go on using it in this step.
  */
@@ -112,13 +130,8 @@ void lkb_free(struct dlm_engine *engine, struct lkb *lkb)
 		free(lkb);
 	else
 		engine->spare_lkb = lkb;
-	if (--rsb->nlocks > 0)
-		return;
-	if (rsb->master && !rsb_is_master(engine, rsb) &&
-	    directory_node(engine, rsb->hash) == engine->config.nodeid)
-		rsb_set_where(engine, rsb, RSB_RECORD);
-	else
-		rsb_set_where(engine, rsb, RSB_TOSS);
+	if (--rsb->nlocks == 0)
+		rsb_set_idle(engine, rsb);
 }
 
 static void queue_prepend(struct lkb_queue *queue, struct lkb *lkb)

@@ -80,6 +80,16 @@ void rebuild_forget_gone(struct dlm_engine *engine, int32_t nodeid)
 	}
 }
 
+void rebuild_doubt_masters(struct dlm_engine *engine)
+{
+	struct rsb *rsb;
+
+	cds_list_for_each_entry(rsb, &engine->keep, list) {
+		if (!rsb_is_master(engine, rsb))
+			rsb->flags |= RES_UNPROVED;
+	}
+}
+
 static void end_unlocked(struct dlm_engine *engine, struct lkb *lkb)
 {
 	cast_queue(engine, lkb, -DLM_EUNLOCK);
@@ -156,7 +166,7 @@ void rebuild_set_master(struct dlm_engine *engine, struct rsb *rsb,
 			int32_t master)
 {
 	rsb->master = master;
-	rsb->flags &= (uint8_t)~RES_REMASTER;
+	rsb->flags &= (uint8_t) ~(RES_REMASTER | RES_UNPROVED);
 	rsb->flags |= RES_NEW_MASTER;
 	TRACE(engine, "resource %08x: new master %d", rsb->hash, master);
 	own_lock_moves(&rsb->granted);

@@ -475,6 +475,7 @@ int recover_start(struct dlm_engine *engine, const struct dlm_member *list,
 		return error;
 	rsb_forget_list(engine, &engine->toss);
 	rsb_forget_list(engine, &engine->records);
+	rebuild_doubt_masters(engine);
 	engine->seq++;
 	engine->anyone_gone = !cds_list_empty(&engine->gone);
 	set_state(engine, REC_PING);

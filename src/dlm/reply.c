@@ -66,6 +66,7 @@ static void request_accepted(struct dlm_engine *engine, struct lkb *lkb,
 	struct rsb *rsb = lkb->rsb;
 
 	lkb->remid = m->lkid;
+	rsb->flags &= (uint8_t)~RES_UNPROVED;
 	if (m->result == 0) {
 		granted(engine, lkb, m);
 	} else {

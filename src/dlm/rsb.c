@@ -116,6 +116,11 @@ static void rsb_make_idle(struct dlm_engine *engine, struct rsb *rsb)
 void rsb_set_where(struct dlm_engine *engine, struct rsb *rsb,
 		   enum rsb_where where)
 {
+	TRACE(engine, "resource %08x: %s, master %d", rsb->hash,
+	      where == RSB_KEEP ? "in use" :
+	      where == RSB_TOSS ? "idle" :
+				  "record",
+	      rsb->master);
 	cds_list_del(&rsb->list);
 	if (where != RSB_KEEP)
 		rsb_make_idle(engine, rsb);
@@ -138,6 +143,8 @@ void rsb_free(struct dlm_engine *engine, struct rsb *rsb)
 	struct rsb **place = &engine->rsb_table[rsb->hash & engine->rsb_mask];
 
 	ug_assert(rsb->nlocks == 0);
+	TRACE(engine, "resource %08x: freed, master %d", rsb->hash,
+	      rsb->master);
 	while (*place != rsb)
 		place = &(*place)->hash_next;
 	*place = rsb->hash_next;

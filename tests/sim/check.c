@@ -118,7 +118,8 @@ static void check_master(struct world *w, unsigned r)
 		if ((info->in_use || (int32_t)id == dir) &&
 		    info->master != master)
 			fail(w, "resource %u: node %u takes %d for the master, "
-				"it is %d", r, id, info->master, master);
+				"it is %d (%u locks, directory %d)", r, id,
+			     info->master, master, info->locks, dir);
 	}
 	if (master && !seen.known[dir][r])
 		fail(w, "resource %u: no record in the directory", r);
