@@ -47,7 +47,8 @@ umount_clean mnt vol.img
 
 fresh
 if have bonnie++; then
-	run bonnie bonnie++ -d mnt -u 0 -s "$(secs 64 512)" -r "$(secs 32 256)" \
+	# Not byte by byte: a request for each of them says nothing new
+	run bonnie bonnie++ -f -d mnt -u 0 -s "$(secs 64 512)" -r "$(secs 32 256)" \
 		-n "$(secs 2 16)" -q
 fi
 if have postmark; then
