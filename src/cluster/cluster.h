@@ -14,6 +14,8 @@
 #ifndef UG_CLUSTER_CLUSTER_H
 #define UG_CLUSTER_CLUSTER_H
 
+#include <sys/types.h>
+
 #include "cluster/member.h"
 
 enum cluster_event_kind {
@@ -37,6 +39,7 @@ struct cluster;
 struct cluster_config {
 	const char *table;     /* "cluster:fs" */
 	struct link_addr addr; /* where this member listens */
+	uint8_t uuid[16]; /* of the volume: names the life locks */
 	uint64_t member_timeout_ns; /* 0 = MEMBER_TIMEOUT_NS */
 	void (*event)(void *arg, struct cluster *c,
 		      const struct cluster_event *ev);
@@ -102,7 +105,8 @@ struct cluster_node {
  */
 int cluster_nodes(struct cluster_node *nodes, unsigned max);
 
-/* This process. -EIO: no /proc. */
+/* This process, or another one of this host. -EIO: not found in /proc. */
 int incarnation_self(struct incarnation *out);
+int incarnation_of(pid_t pid, struct incarnation *out);
 
 #endif

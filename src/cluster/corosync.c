@@ -2,9 +2,9 @@
 /*
  * corosync.c - the edge: one thread between corosync and a membership.
  *
- * The thread sleeps in poll() on corosync's two connections (the group's and
- * quorum's) and on an eventfd that other threads ring after they have left a
- * command. Everything about the membership happens on it.
+ * The thread sleeps in poll() on corosync's connections (the group's, quorum's,
+ * that to the supervisors) and on an eventfd that other threads ring after they
+ * have left a command. Everything about the membership happens on it.
  *
  * Messages go through a queue: corosync refuses them for a moment while its
  * ring is being formed, and their order must hold. The lease message does not
@@ -30,6 +30,7 @@
 #include "base/log.h"
 #include "cluster/cluster.h"
 #include "cluster/coroconf.h"
+#include "cluster/proofs.h"
 
 #define QUEUE_MAX 4096
 #define RETRY_NS 10000000u
@@ -59,6 +60,7 @@ struct cluster {
 
 	cpg_handle_t cpg;
 	quorum_handle_t quorum;
+	struct proofs proofs;
 	int cpg_fd, quorum_fd, bell;
 	bool stopping; /* read by the thread after the bell */
 	int lost; /* negative errno */
@@ -169,8 +171,16 @@ static void tell(struct cluster *c, const struct cluster_event *ev)
 	c->config.event(c->config.arg, c, ev);
 }
 
+static void look_for_proofs(struct cluster *c)
+{
+	if (membership_settled(c->membership))
+		proofs_ask(&c->proofs, membership_table(c->membership),
+			   now_ns());
+}
+
 static void step(struct cluster *c, struct member_event *ev)
 {
+	bool gone = false;
 	int err;
 
 	ev->now_ns = now_ns();
@@ -189,10 +199,22 @@ static void step(struct cluster *c, struct member_event *ev)
 		if (up->kind == MUP_OUT ||
 		    (up->kind == MUP_SETTLED && !up->settled))
 			atomic_store(&c->lease_ns, 0);
+		gone |= up->kind == MUP_GONE ||
+			(up->kind == MUP_SETTLED && up->settled);
 		told.update = up;
 		tell(c, &told);
 	}
 	flush_queue(c);
+	if (gone && !c->lost)
+		look_for_proofs(c);
+}
+
+static void on_proof(void *arg, const struct group_dead *proof)
+{
+	struct member_event ev = { .kind = MEV_PROOF };
+
+	ev.proof = *proof;
+	step(arg, &ev);
 }
 
 static void take_lease(struct cluster *c, uint64_t stamp)
@@ -354,6 +376,7 @@ static int poll_timeout_ms(struct cluster *c)
 
 	due = UG_MIN(due, c->retry_ns);
 	due = UG_MIN(due, c->lease_next_ns);
+	due = UG_MIN(due, c->proofs.next_ns);
 	if (due <= now)
 		return 0;
 	return (int)UG_MIN((due - now) / NS_PER_MS + 1, 60000u);
@@ -368,6 +391,10 @@ static void timers(struct cluster *c)
 		flush_queue(c);
 	if (c->lease_next_ns <= now)
 		send_lease(c, now);
+	if (c->proofs.next_ns <= now) {
+		c->proofs.next_ns = UINT64_MAX;
+		look_for_proofs(c);
+	}
 	if (membership_wake_ns(c->membership) <= now)
 		step(c, &tick);
 }
@@ -384,6 +411,8 @@ static void dispatch(struct cluster *c, const struct pollfd *fds)
 		lose(c, "corosync is gone", coro_error("dispatch", status));
 	if (fds[2].revents)
 		run_commands(c);
+	if (fds[3].revents)
+		suplink_dispatch(&c->proofs.link);
 }
 
 static void *thread_main(void *arg)
@@ -397,6 +426,7 @@ static void *thread_main(void *arg)
 			{ c->cpg_fd, POLLIN, 0 },
 			{ c->quorum_fd, POLLIN, 0 },
 			{ c->bell, POLLIN, 0 },
+			{ c->proofs.link.fd, POLLIN, 0 },
 		};
 
 		if (poll(fds, UG_ARRAY_SIZE(fds), poll_timeout_ms(c)) > 0)
@@ -537,6 +567,7 @@ close_group:
 
 static void disconnect(struct cluster *c)
 {
+	suplink_close(&c->proofs.link);
 	quorum_finalize(c->quorum);
 	cpg_finalize(c->cpg);
 	membership_free(c->membership);
@@ -576,6 +607,7 @@ static struct cluster *new_cluster(const struct cluster_config *config)
 	c->out_tail = &c->out_head;
 	c->commands_tail = &c->commands;
 	c->retry_ns = UINT64_MAX;
+	proofs_init(&c->proofs, config->uuid, on_proof, c);
 	pthread_mutex_init(&c->lock, NULL);
 	c->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	c->incoming = malloc(sizeof(*c->incoming));

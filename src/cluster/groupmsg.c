@@ -308,6 +308,22 @@ static void get_state(struct reader *r, struct group_state *state)
 	}
 }
 
+static void put_ask(struct writer *w, const struct group_ask *ask)
+{
+	put_proc(w, ask->proc);
+	put_incarnation(w, &ask->inc);
+	put8(w, ask->instance);
+	put_bytes(w, ask->uuid, sizeof(ask->uuid));
+}
+
+static void get_ask(struct reader *r, struct group_ask *ask)
+{
+	ask->proc = get_proc(r);
+	get_incarnation(r, &ask->inc);
+	ask->instance = get_enum(r, 0, INSTANCE_MAX);
+	get_bytes(r, ask->uuid, sizeof(ask->uuid));
+}
+
 static void put_body(struct writer *w, const struct group_msg *msg)
 {
 	switch (msg->type) {
@@ -330,6 +346,9 @@ static void put_body(struct writer *w, const struct group_msg *msg)
 		break;
 	case GM_LEASE:
 		put64(w, msg->stamp);
+		break;
+	case GM_ASK:
+		put_ask(w, &msg->ask);
 		break;
 	}
 }
@@ -358,6 +377,9 @@ static void get_body(struct reader *r, struct group_msg *msg,
 		break;
 	case GM_LEASE:
 		msg->stamp = get64(r);
+		break;
+	case GM_ASK:
+		get_ask(r, &msg->ask);
 		break;
 	}
 }
@@ -403,7 +425,7 @@ static int get_header(struct reader *r, size_t len, struct group_msg *msg)
 	msg->has_state = flags & FLAG_HAS_STATE;
 	if (msg->major != GROUP_VERSION_MAJOR)
 		return -EPROTONOSUPPORT;
-	if (type < GM_HELLO || type > GM_LEASE || (flags & ~FLAG_HAS_STATE))
+	if (type < GM_HELLO || type > GM_ASK || (flags & ~FLAG_HAS_STATE))
 		return -EBADMSG;
 	return 0;
 }
@@ -416,6 +438,8 @@ int group_msg_decode(const uint8_t *bytes, size_t len, struct group_msg *msg,
 	int err;
 
 	err = get_header(&r, len, &got);
+	if (!err && got.type == GM_STATE && !state)
+		err = -EBADMSG;
 	if (!err) {
 		get_body(&r, &got, state);
 		if (r.bad || r.left)

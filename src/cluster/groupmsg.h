@@ -73,6 +73,7 @@ enum group_msg_type {
 	GM_EXPEL = 4,	/* this process is gone for everybody */
 	GM_STOPPED = 5, /* the lock engine has stopped for this generation */
 	GM_LEASE = 6,	/* the sender wants to see it return */
+	GM_ASK = 7,	/* to the supervisors: end it, and prove it dead */
 };
 
 /* How the I/O of a member is known to be over (DESIGN 4.2). */
@@ -134,6 +135,14 @@ struct group_expel {
 	struct incarnation inc;
 };
 
+/* What a supervisor must know to find a proof on its host. */
+struct group_ask {
+	struct group_proc proc;
+	struct incarnation inc;
+	uint8_t instance;
+	uint8_t uuid[16]; /* of the volume: part of the life lock's name */
+};
+
 struct group_msg {
 	enum group_msg_type type;
 	uint16_t major; /* of the sender */
@@ -143,6 +152,7 @@ struct group_msg {
 		const struct group_state *state; /* to be encoded */
 		struct group_dead dead;
 		struct group_expel expel;
+		struct group_ask ask;
 		uint64_t generation; /* GM_STOPPED */
 		uint64_t stamp;	     /* GM_LEASE: the sender's own business */
 	};
@@ -156,7 +166,7 @@ long group_msg_encode(const struct group_msg *msg, uint8_t *buf, size_t size);
 
 /*
  * Decode len bytes. A GM_STATE is put into *state, which msg->state then points
- * to; state is the caller's.
+ * to; state is the caller's. With state NULL there is no such message.
  *
  * 0; -EPROTONOSUPPORT: of another major version, and only type, major and
  * has_state are set; -EBADMSG: not a message, nothing is set.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * incarnation.c - what makes this process different from every other one.
+ * incarnation.c - what makes one process different from every other one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -47,12 +47,13 @@ static int read_boot_id(uint8_t *id)
 }
 
 /* Field 22; the name before it is in brackets and may hold anything. */
-static int read_start(uint64_t *ticks)
+static int read_start(pid_t pid, uint64_t *ticks)
 {
-	char line[1024], *at;
+	char path[32], line[1024], *at;
 	unsigned long long value;
 
-	if (read_line("/proc/self/stat", line, sizeof(line)))
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (read_line(path, line, sizeof(line)))
 		return -EIO;
 	at = strrchr(line, ')');
 	if (!at || sscanf(at + 1,
@@ -64,12 +65,17 @@ static int read_start(uint64_t *ticks)
 	return 0;
 }
 
-int incarnation_self(struct incarnation *out)
+int incarnation_of(pid_t pid, struct incarnation *out)
 {
-	struct incarnation inc = { .pid = (uint32_t)getpid() };
+	struct incarnation inc = { .pid = (uint32_t)pid };
 
-	if (read_boot_id(inc.boot_id) || read_start(&inc.start_ticks))
+	if (read_boot_id(inc.boot_id) || read_start(pid, &inc.start_ticks))
 		return -EIO;
 	*out = inc;
 	return 0;
+}
+
+int incarnation_self(struct incarnation *out)
+{
+	return incarnation_of(getpid(), out);
 }

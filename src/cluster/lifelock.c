@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <uuid/uuid.h>
 
 #include "base/compiler.h"
 #include "cluster/lifelock.h"
@@ -19,9 +20,12 @@
 
 static int life_path(const struct life_lock_name *name, char *path)
 {
-	int n = snprintf(path, PATH_BYTES, "%s/%s.%u.%u.life", name->dir,
-			 name->uuid, name->node, name->instance);
+	char uuid[37];
+	int n;
 
+	uuid_unparse_lower(name->uuid, uuid);
+	n = snprintf(path, PATH_BYTES, "%s/%s.%u.%u.life", name->dir, uuid,
+		     name->node, name->instance);
 	return n < 0 || n >= PATH_BYTES ? -ENAMETOOLONG : 0;
 }
 

@@ -17,7 +17,7 @@
 
 struct life_lock_name {
 	const char *dir; /* made if it is not there */
-	const char *uuid;
+	const uint8_t *uuid; /* 16 bytes */
 	uint32_t node;
 	uint8_t instance;
 };

@@ -192,6 +192,7 @@ static void apply(struct membership *m, struct group_proc from,
 		break;
 	case GM_STATE:
 	case GM_LEASE:
+	case GM_ASK:
 		break;
 	}
 }
@@ -261,7 +262,7 @@ static void step_message(struct membership *m, const struct member_event *ev)
 		view_exclude(m, &msg->expel);
 	if (msg->type == GM_HELLO)
 		view_hello(m, from, &msg->hello, ev->now_ns);
-	if (m->waiting && msg->type != GM_LEASE)
+	if (m->waiting && msg->type != GM_LEASE && msg->type != GM_ASK)
 		save(m, from, msg);
 	else
 		apply(m, from, msg);

@@ -2,10 +2,11 @@
 /*
  * cpgtool.c - a member without a file system, for tests.
  *
- * Usage: cpgtool CLUSTER:FS [MEMBER_TIMEOUT_MS]. Joins, holds a life lock once it
+ * Usage: cpgtool [-s] CLUSTER:FS [MEMBER_TIMEOUT_MS]. Joins, holds a life lock once it
  * is admitted, stops its (absent) engine at once when asked, and prints every
  * event as a line. Lines of standard input are commands: "leave", "leave dirty",
- * "expel ID", "prove ID reaped|fenced". SIGTERM is "leave".
+ * "expel ID", "prove ID reaped|fenced". SIGTERM is "leave". With -s this is done
+ * by a child, and the parent is its supervisor.
  *
  * Exits 0 when it has left, 3 when it is out otherwise, 4 without corosync.
  */
@@ -16,10 +17,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cluster/cluster.h"
 #include "cluster/lifelock.h"
+#include "cluster/supervisor.h"
 
 static const char *const cause_names[] = {
 	"not", "left", "process", "host", "expelled", "found dead",
@@ -35,6 +38,8 @@ static const char *const out_names[] = {
 };
 
 static const char *const reason_names[] = { "leave", "process", "host" };
+
+static const uint8_t test_uuid[16] = "ugfs test volume";
 
 static int done[2]; /* a byte: the exit status */
 
@@ -90,7 +95,7 @@ static void admitted(const struct member_update *up)
 {
 	struct life_lock_name name = {
 		.dir = LIFE_LOCK_DIR,
-		.uuid = "test",
+		.uuid = test_uuid,
 		.node = up->member.proc.node,
 		.instance = up->member.instance,
 	};
@@ -231,20 +236,19 @@ static int serve(struct cluster *c)
 	}
 }
 
-int main(int argc, char **argv)
+static int run_member(const char *table, const char *timeout_ms)
 {
 	struct cluster_config config = { .event = on_event };
 	struct cluster *c;
 	int err, status;
 
-	if (argc < 2 || pipe(done)) {
-		fprintf(stderr, "usage: cpgtool CLUSTER:FS [TIMEOUT_MS]\n");
-		return 2;
-	}
-	config.table = argv[1];
-	if (argc > 2)
+	if (pipe(done))
+		return 5;
+	config.table = table;
+	memcpy(config.uuid, test_uuid, sizeof(config.uuid));
+	if (timeout_ms)
 		config.member_timeout_ns =
-			strtoull(argv[2], NULL, 10) * 1000000u;
+			strtoull(timeout_ms, NULL, 10) * 1000000u;
 	signal(SIGTERM, on_term);
 	err = cluster_join(&config, &c);
 	if (err) {
@@ -254,4 +258,35 @@ int main(int argc, char **argv)
 	status = serve(c);
 	cluster_close(c);
 	return status;
+}
+
+static int run_supervised(const char *table, const char *timeout_ms)
+{
+	int err, status;
+	pid_t child = fork();
+
+	if (child < 0)
+		return 5;
+	if (child == 0)
+		exit(run_member(table, timeout_ms));
+	err = supervisor_run(child, LIFE_LOCK_DIR, &status);
+	if (err) {
+		fprintf(stderr, "supervisor: %s\n", strerror(-err));
+		return 5;
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) :
+				   128 + WTERMSIG(status);
+}
+
+int main(int argc, char **argv)
+{
+	bool supervised = argc > 1 && strcmp(argv[1], "-s") == 0;
+	char **args = argv + 1 + supervised;
+
+	if (argc < 2 + supervised) {
+		fprintf(stderr, "usage: cpgtool [-s] CLUSTER:FS [TIMEOUT_MS]\n");
+		return 2;
+	}
+	return supervised ? run_supervised(args[0], args[1]) :
+			    run_member(args[0], args[1]);
 }

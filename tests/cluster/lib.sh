@@ -86,16 +86,20 @@ sees() {
 	[ "${line#*, }" = "$want" ]
 }
 
-# member NAME NODE [ARGUMENTS]: a cpgtool on that node; its lines are in the file
+# member NAME NODE [-s] [TIMEOUT_MS]: a cpgtool on that node; its lines are in the file
 # NAME, its commands are written to NAME.in, its exit status ends in NAME.status.
 member() {
-	local name=$1 node=$2
+	local name=$1 node=$2 supervised=
 	shift 2
+	if [ "${1:-}" = -s ]; then
+		supervised=-s
+		shift
+	fi
 	rm -f "$name" "$name.in" "$name.status"
 	mkfifo "$name.in"
 	(
 		status=0
-		"$lab" exec "$node" "$CPGTOOL" "lab:fs" "$@" < "$name.in" \
+		"$lab" exec "$node" "$CPGTOOL" $supervised lab:fs "$@" < "$name.in" \
 			> "$name" 2>&1 || status=$?
 		echo "$status" > "$name.status"
 	) &

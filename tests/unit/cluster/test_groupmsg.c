@@ -106,6 +106,12 @@ static struct group_msg some_message(struct ug_prng *prng,
 	case GM_LEASE:
 		msg.stamp = ug_prng_u64(prng);
 		break;
+	case GM_ASK:
+		msg.ask.proc.node = 3;
+		msg.ask.inc = some_incarnation(prng);
+		msg.ask.instance = (uint8_t)ug_prng_below(prng, 128);
+		msg.ask.uuid[7] = (uint8_t)ug_prng_u64(prng);
+		break;
 	}
 	return msg;
 }
@@ -158,7 +164,7 @@ static void test_round_trip(void **state)
 
 	for (uint64_t seed = 0; seed < 200; seed++) {
 		ug_prng_seed(&prng, seed);
-		for (unsigned type = GM_HELLO; type <= GM_LEASE; type++) {
+		for (unsigned type = GM_HELLO; type <= GM_ASK; type++) {
 			struct group_msg msg =
 				some_message(&prng, (enum group_msg_type)type);
 
@@ -176,7 +182,7 @@ static void test_damage(void **state)
 	struct ug_prng prng;
 
 	ug_prng_seed(&prng, 1);
-	for (unsigned type = GM_HELLO; type <= GM_LEASE; type++) {
+	for (unsigned type = GM_HELLO; type <= GM_ASK; type++) {
 		struct group_msg msg =
 			some_message(&prng, (enum group_msg_type)type);
 		long len = group_msg_encode(&msg, buf, sizeof(buf));

@@ -75,6 +75,7 @@ static void test_instances(void **state)
 	c = world_spawn(&w, 2);
 	world_run_dry(&w);
 	assert_int_equal(member_id(record(b, c)), 2);
+	assert_int_equal(membership_table(b->m)->count, 2);
 }
 
 static void test_unproved_keeps_instance(void **state)
