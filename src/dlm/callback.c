@@ -35,8 +35,8 @@ void cast_queue(struct dlm_engine *engine, struct lkb *lkb, int status)
 	ug_assert(!lkb_is_mstcpy(lkb));
 	lkb->castmode = status == -DLM_EUNLOCK ? LKM_IV : lkb->grmode;
 	lkb->basts_told = 0;
-	lkb->flags &= ~(LKB_DEADLOCK_CANCEL | LKB_TIMEOUT_CANCEL |
-			LKB_LVB_READ);
+	lkb->flags &=
+		~(LKB_DEADLOCK_CANCEL | LKB_TIMEOUT_CANCEL | LKB_LVB_READ);
 	if (lkb->flags & LKB_DEAD)
 		return;
 	cast = &update_add(engine, DLM_UP_CAST)->cast;
@@ -57,8 +57,8 @@ void cast_queue(struct dlm_engine *engine, struct lkb *lkb, int status)
 void cast_cancelled(struct dlm_engine *engine, struct lkb *lkb)
 {
 	cast_queue(engine, lkb,
-		   lkb->flags & LKB_OVERLAP_UNLOCK ? -DLM_EUNLOCK :
-						     -DLM_ECANCEL);
+		   lkb->flags & LKB_OVERLAP_UNLOCK ? -DLM_EUNLOCK
+						   : -DLM_ECANCEL);
 }
 
 /* A mode above PR that was told covers all that are lower. */

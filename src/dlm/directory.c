@@ -165,8 +165,8 @@ int32_t directory_recover_lookup(struct dlm_engine *engine, int32_t from,
 {
 	struct rsb *rsb = rsb_find(engine, name->bytes, name->len, hash);
 	bool lost = rsb && rsb->where == RSB_KEEP && !rsb->master;
-	int32_t master = record_or_find(engine, from, name->bytes, name->len,
-					hash);
+	int32_t master =
+		record_or_find(engine, from, name->bytes, name->len, hash);
 
 	if (rsb && master == from)
 		rsb->flags &= (uint8_t)~RES_UNPROVED;

@@ -121,8 +121,7 @@ static int step_lock(struct dlm_engine *engine, struct dlm_lock_args *args)
 	return call_lock(engine, args);
 }
 
-static int step_when_running(struct dlm_engine *engine,
-			     struct dlm_event *event)
+static int step_when_running(struct dlm_engine *engine, struct dlm_event *event)
 {
 	if (engine->state != REC_RUNNING)
 		return -EAGAIN;
@@ -214,8 +213,7 @@ void dlm_count(const struct dlm_engine *engine, struct dlm_counts *out)
 }
 
 static void fill_resource(const struct dlm_engine *engine,
-			  const struct rsb *rsb,
-			  struct dlm_resource_info *info)
+			  const struct rsb *rsb, struct dlm_resource_info *info)
 {
 	memset(info, 0, sizeof(*info));
 	info->name.len = rsb->namelen;
@@ -261,7 +259,8 @@ static void visit_queue(const struct visit *visit,
 	struct dlm_lock_info info;
 	struct lkb *lkb;
 
-	queue_for_each(lkb, queue) {
+	queue_for_each(lkb, queue)
+	{
 		fill_lock(visit->engine, lkb, &info);
 		visit->lock(visit->arg, resource, &info);
 	}
@@ -275,7 +274,7 @@ static void visit_in_flight(const struct visit *visit,
 	struct dlm_lock_info info;
 	struct lkb *lkb;
 
-	cds_list_for_each_entry(lkb, &visit->engine->waiters, wait) {
+	cds_list_for_each_entry (lkb, &visit->engine->waiters, wait) {
 		if (lkb->rsb != rsb || lkb->status != LKS_NONE)
 			continue;
 		fill_lock(visit->engine, lkb, &info);

@@ -56,8 +56,8 @@ enum {
 	LKB_TIMEOUT_CANCEL = 0x00800000,
 	LKB_DEADLOCK_CANCEL = 0x01000000,
 	LKB_CONVERTING = 0x02000000, /* rebuilt with a conversion in flight */
-	LKB_LVB_READ = 0x04000000, /* lvb is to be handed to the user */
-	LKB_REBUILD = 0x08000000, /* a LOCK_REPLY is due */
+	LKB_LVB_READ = 0x04000000,   /* lvb is to be handed to the user */
+	LKB_REBUILD = 0x08000000,    /* a LOCK_REPLY is due */
 };
 #define LKB_OVERLAP (LKB_OVERLAP_UNLOCK | LKB_OVERLAP_CANCEL)
 
@@ -106,7 +106,7 @@ struct lkb {
 	uint32_t owner;
 	int8_t grmode;
 	int8_t rqmode;
-	int8_t highbast; /* highest mode a master has sent a BAST for */
+	int8_t highbast;	/* highest mode a master has sent a BAST for */
 	int8_t castmode;	/* mode of the last CAST: what the user knows */
 	uint8_t status : 2;	/* enum dlm_lock_status */
 	uint8_t basts_told : 6; /* bit per mode, since the last CAST */
@@ -259,9 +259,9 @@ struct dlm_engine {
 	bool was_running; /* since the last DLM_UP_PREPARE */
 	bool anyone_gone;
 	uint64_t next_ask_id;
-	struct cds_list_head todo;	 /* resources of this step */
+	struct cds_list_head todo; /* resources of this step */
 	struct cds_list_head waiters_todo;
-	struct rsb **asked;		 /* by rc_id - 1 */
+	struct rsb **asked; /* by rc_id - 1 */
 	unsigned asked_count;
 	unsigned replies_due;
 	struct cds_list_head saved;
@@ -277,11 +277,10 @@ struct dlm_update *update_add(struct dlm_engine *engine,
 uint8_t *lvb_alloc(struct dlm_engine *engine);
 void lvb_free(struct dlm_engine *engine, uint8_t *lvb);
 void trace(struct dlm_engine *engine, const char *fmt, ...) ug_printf(2, 3);
-#define TRACE(engine, ...)                                \
-	do {                                              \
-		if (ug_unlikely((engine)->config.trace != \
-				NULL))                    \
-			trace(engine, __VA_ARGS__);       \
+#define TRACE(engine, ...)                                       \
+	do {                                                     \
+		if (ug_unlikely((engine)->config.trace != NULL)) \
+			trace(engine, __VA_ARGS__);              \
 	} while (0)
 
 /* rsb.c */
@@ -307,17 +306,15 @@ void lkb_set_status(struct lkb *lkb, enum dlm_lock_status status);
 void lkb_park(struct lkb *lkb);
 void lkb_unpark(struct lkb *lkb);
 void queue_append(struct lkb_queue *queue, struct lkb *lkb);
-void queue_insert(struct lkb_queue *queue, struct lkb *lkb,
-		  struct lkb *before);
+void queue_insert(struct lkb_queue *queue, struct lkb *lkb, struct lkb *before);
 void queue_remove(struct lkb_queue *queue, struct lkb *lkb);
 static inline struct lkb *queue_next(const struct lkb_queue *queue,
 				     const struct lkb *lkb)
 {
 	return lkb->next == queue->first ? NULL : lkb->next;
 }
-#define queue_for_each(lkb, queue)            \
-	for ((lkb) = (queue)->first; (lkb); \
-	     (lkb) = queue_next(queue, lkb))
+#define queue_for_each(lkb, queue) \
+	for ((lkb) = (queue)->first; (lkb); (lkb) = queue_next(queue, lkb))
 static inline bool lkb_is_mstcpy(const struct lkb *lkb)
 {
 	return lkb->flags & LKB_MSTCPY;
@@ -395,8 +392,7 @@ int32_t directory_recover_lookup(struct dlm_engine *engine, int32_t from,
 int directory_record(struct dlm_engine *engine, int32_t from,
 		     const uint8_t *name, unsigned len);
 void directory_fill_names(struct dlm_engine *engine, int32_t from,
-			  const struct dlm_name *last,
-			  struct dlm_names *names);
+			  const struct dlm_name *last, struct dlm_names *names);
 
 /* master.c: who masters a resource; the cache of idle ones */
 struct rsb *master_open(struct dlm_engine *engine, const uint8_t *name,

@@ -24,7 +24,7 @@ enum when {
 enum verdict {
 	VERDICT_NO,
 	VERDICT_YES,
-	VERDICT_DEMOTED,  /* a conversion deadlock; our granted mode is NL now */
+	VERDICT_DEMOTED, /* a conversion deadlock; our granted mode is NL now */
 	VERDICT_DEADLOCK, /* a conversion deadlock; nothing has changed */
 };
 
@@ -33,7 +33,8 @@ static bool conflicts_with_queue(const struct lkb_queue *queue,
 {
 	const struct lkb *other;
 
-	queue_for_each(other, queue) {
+	queue_for_each(other, queue)
+	{
 		if (other != lkb && modes_conflict(other->grmode, lkb->rqmode))
 			return true;
 	}
@@ -73,7 +74,8 @@ static bool in_conversion_deadlock(const struct lkb *lkb)
 	bool ahead = true;
 	const struct lkb *other;
 
-	queue_for_each(other, &lkb->rsb->convert) {
+	queue_for_each(other, &lkb->rsb->convert)
+	{
 		if (other == lkb) {
 			ahead = false;
 			continue;
@@ -161,7 +163,8 @@ static void blocks_queue(struct dlm_engine *engine,
 {
 	struct lkb *lkb;
 
-	queue_for_each(lkb, queue) {
+	queue_for_each(lkb, queue)
+	{
 		if (lkb != blocked &&
 		    modes_conflict(lkb->grmode, blocked->rqmode))
 			blocks(engine, lkb, blocked->rqmode);
@@ -185,8 +188,7 @@ static void blocked_add(struct blocked *blocked, const struct lkb *lkb)
  * who is told by a BAST of his own mode (NODLCKWT, spec 9.1 #10).
  */
 static bool convert_walk(struct dlm_engine *engine, struct rsb *rsb,
-			 enum when when, struct blocked *blocked,
-			 bool *demoted)
+			 enum when when, struct blocked *blocked, bool *demoted)
 {
 	bool granted = false;
 	struct lkb *lkb, *next;
@@ -268,7 +270,8 @@ void grant_pass(struct dlm_engine *engine, struct rsb *rsb, bool recovery)
 	wait_pass(engine, rsb, when, &blocked);
 	if (blocked.high == LKM_IV)
 		return;
-	queue_for_each(lkb, &rsb->granted) {
+	queue_for_each(lkb, &rsb->granted)
+	{
 		int mode = mode_to_tell(lkb, &blocked);
 
 		if (modes_conflict(lkb->grmode, mode))
@@ -304,11 +307,13 @@ bool grant_is_due(const struct rsb *rsb)
 {
 	const struct lkb *lkb;
 
-	queue_for_each(lkb, &rsb->convert) {
+	queue_for_each(lkb, &rsb->convert)
+	{
 		if (may_grant(lkb, PENDING))
 			return true;
 	}
-	queue_for_each(lkb, &rsb->waiting) {
+	queue_for_each(lkb, &rsb->waiting)
+	{
 		if (may_grant(lkb, PENDING))
 			return true;
 	}

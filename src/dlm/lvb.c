@@ -117,8 +117,7 @@ void lvb_on_reply(struct dlm_engine *engine, struct lkb *lkb,
 {
 	if (!has_block(lkb) || mode_lvb(from, to) != LVB_READ)
 		return;
-	memcpy(lkb->lvb, m->extra,
-	       UG_MIN(m->extra_len, engine->config.lvblen));
+	memcpy(lkb->lvb, m->extra, UG_MIN(m->extra_len, engine->config.lvblen));
 	lkb->lvbseq = m->lvbseq;
 	lkb->flags |= LKB_LVB_READ;
 	set_doubt(lkb, m->sbflags & SBF_VALNOTVALID);
@@ -138,7 +137,8 @@ static const struct lkb *lvb_donor(const struct rsb *rsb,
 
 	*best = NULL;
 	for (unsigned q = 0; q < 2; q++) {
-		queue_for_each(lkb, queues[q]) {
+		queue_for_each(lkb, queues[q])
+		{
 			if (!has_block(lkb))
 				continue;
 			if (lkb->grmode > LKM_CR)

@@ -147,8 +147,8 @@ static bool toss_due(const struct dlm_engine *engine, const struct rsb *rsb)
 int toss_expire(struct dlm_engine *engine)
 {
 	for (unsigned i = 0; !cds_list_empty(&engine->toss); i++) {
-		struct rsb *rsb = cds_list_first_entry(&engine->toss,
-						       struct rsb, list);
+		struct rsb *rsb =
+			cds_list_first_entry(&engine->toss, struct rsb, list);
 		int32_t dir = directory_node(engine, rsb->hash);
 
 		if (!toss_due(engine, rsb))

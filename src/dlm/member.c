@@ -26,7 +26,7 @@ bool member_is_gone(const struct dlm_engine *engine, int32_t nodeid)
 {
 	const struct gone *gone;
 
-	cds_list_for_each_entry(gone, &engine->gone, list) {
+	cds_list_for_each_entry (gone, &engine->gone, list) {
 		if (gone->nodeid == nodeid)
 			return true;
 	}
@@ -104,8 +104,8 @@ static int prepare(struct dlm_engine *engine, const struct dlm_member *list,
 		   unsigned count, struct new_members *new)
 {
 	new->members = calloc(count, sizeof(*new->members));
-	new->node_array = calloc(count * (DLM_WEIGHT_MAX + 1),
-				 sizeof(*new->node_array));
+	new->node_array =
+		calloc(count * (DLM_WEIGHT_MAX + 1), sizeof(*new->node_array));
 	if (!new->members || !new->node_array)
 		return -ENOMEM;
 	for (unsigned i = 0; i < engine->member_count; i++) {
@@ -175,7 +175,7 @@ void gone_forget(struct dlm_engine *engine)
 {
 	struct gone *gone, *next;
 
-	cds_list_for_each_entry_safe(gone, next, &engine->gone, list) {
+	cds_list_for_each_entry_safe (gone, next, &engine->gone, list) {
 		cds_list_del(&gone->list);
 		free(gone);
 	}

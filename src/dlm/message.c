@@ -36,17 +36,15 @@ static int lockmsg_check(const struct dlm_lockmsg *m)
 	case DLM_MSG_REQUEST:
 	case DLM_MSG_LOOKUP:
 	case DLM_MSG_CONVERT:
-		return mode_valid(m->rqmode) && expedite_is_legal(m) ?
-			       0 :
-			       -EBADMSG;
+		return mode_valid(m->rqmode) && expedite_is_legal(m) ? 0
+								     : -EBADMSG;
 	case DLM_MSG_BAST:
 		return mode_valid(m->bastmode) ? 0 : -EBADMSG;
 	case DLM_MSG_REQUEST_REPLY:
 		return m->result <= 0 &&
-				       (m->result != 0 ||
-					mode_valid(m->grmode)) ?
-			       0 :
-			       -EBADMSG;
+				       (m->result != 0 || mode_valid(m->grmode))
+			       ? 0
+			       : -EBADMSG;
 	case DLM_MSG_LOOKUP_REPLY:
 		return m->result || m->nodeid > 0 ? 0 : -EBADMSG;
 	default:
@@ -73,13 +71,13 @@ static int rcom_check(const struct dlm_rcom *rc)
 	case DLM_RCOM_LOCK:
 		return rcom_lock_is_legal(&rc->lock) ? 0 : -EBADMSG;
 	case DLM_RCOM_NAMES_REPLY:
-		return rc->names && rc->names->len <= DLM_NAMES_BYTES ?
-			       0 :
-			       -EBADMSG;
+		return rc->names && rc->names->len <= DLM_NAMES_BYTES
+			       ? 0
+			       : -EBADMSG;
 	case DLM_RCOM_STATUS_REPLY:
-		return !rc->slots || rc->slots->count <= DLM_NODES_MAX ?
-			       0 :
-			       -EBADMSG;
+		return !rc->slots || rc->slots->count <= DLM_NODES_MAX
+			       ? 0
+			       : -EBADMSG;
 	case DLM_RCOM_STATUS:
 	case DLM_RCOM_LOOKUP_REPLY:
 	case DLM_RCOM_LOCK_REPLY:
@@ -123,9 +121,9 @@ static struct lkb *process_copy(struct dlm_engine *engine, int32_t from,
 		return NULL;
 	if (m->type == DLM_MSG_LOOKUP_REPLY)
 		return lkb->wait_type == DLM_MSG_LOOKUP &&
-				       lkb->wait_nodeid == from ?
-			       lkb :
-			       NULL;
+				       lkb->wait_nodeid == from
+			       ? lkb
+			       : NULL;
 	if (m->type == DLM_MSG_REQUEST_REPLY)
 		return lkb->wait_nodeid == from ? lkb : NULL;
 	if (lkb->rsb->master != from || (m->lkid && lkb->remid != m->lkid))
@@ -420,7 +418,7 @@ void saved_purge(struct dlm_engine *engine)
 {
 	struct saved_msg *saved, *next;
 
-	cds_list_for_each_entry_safe(saved, next, &engine->saved, list) {
+	cds_list_for_each_entry_safe (saved, next, &engine->saved, list) {
 		if (directory_talk(saved->msg.m.type) ||
 		    !is_current(engine, saved->msg.from, saved->incarnation))
 			saved_drop(engine, saved);
@@ -431,6 +429,6 @@ void saved_free_all(struct dlm_engine *engine)
 {
 	struct saved_msg *saved, *next;
 
-	cds_list_for_each_entry_safe(saved, next, &engine->saved, list)
+	cds_list_for_each_entry_safe (saved, next, &engine->saved, list)
 		saved_drop(engine, saved);
 }

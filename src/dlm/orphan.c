@@ -16,7 +16,8 @@ static struct lkb *orphan_in_queue(const struct lkb_queue *queue, int mode,
 {
 	struct lkb *lkb;
 
-	queue_for_each(lkb, queue) {
+	queue_for_each(lkb, queue)
+	{
 		if (!(lkb->flags & LKB_ORPHAN) || lkb_is_mstcpy(lkb) ||
 		    lkb->wait_count)
 			continue;
@@ -41,9 +42,8 @@ static void adopt(struct lkb *lkb, const struct dlm_lock_args *args)
 /* Synchronous: no CAST. -ENOENT: no orphan; -EAGAIN: in another mode. */
 int call_adopt(struct dlm_engine *engine, struct dlm_lock_args *args)
 {
-	struct rsb *rsb =
-		rsb_find(engine, args->name.bytes, args->name.len,
-			 dlm_hash(args->name.bytes, args->name.len));
+	struct rsb *rsb = rsb_find(engine, args->name.bytes, args->name.len,
+				   dlm_hash(args->name.bytes, args->name.len));
 	bool other_mode = false;
 	struct lkb *lkb;
 
@@ -108,8 +108,8 @@ int orphans_release(struct dlm_engine *engine, uint32_t pid)
 	for (uint32_t i = 0; i <= engine->lkb_mask; i++) {
 		struct lkb *lkb = engine->lkb_table[i];
 
-		if (!lkb || lkb_is_mstcpy(lkb) ||
-		    !(lkb->flags & LKB_ORPHAN) || (pid && lkb->pid != pid))
+		if (!lkb || lkb_is_mstcpy(lkb) || !(lkb->flags & LKB_ORPHAN) ||
+		    (pid && lkb->pid != pid))
 			continue;
 		if (step_reserve_rsb(engine, lkb->rsb))
 			return -ENOMEM;

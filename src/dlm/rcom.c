@@ -32,8 +32,8 @@ static bool question_is_heard(const struct dlm_engine *engine,
 void rcom_ask(struct dlm_engine *engine, struct member *member,
 	      enum asking what)
 {
-	enum dlm_rcom_type type = what == ASK_NAMES ? DLM_RCOM_NAMES :
-						      DLM_RCOM_STATUS;
+	enum dlm_rcom_type type =
+		what == ASK_NAMES ? DLM_RCOM_NAMES : DLM_RCOM_STATUS;
 	struct dlm_rcom *rc = send_rcom(engine, member->nodeid,
 					member->incarnation, type, NULL);
 
@@ -56,8 +56,7 @@ static void name_of(struct dlm_name *name, const struct rsb *rsb)
 void rcom_send_lookup(struct dlm_engine *engine, const struct rsb *rsb,
 		      int32_t dir, uint64_t id)
 {
-	struct dlm_rcom *rc =
-		send_rcom(engine, dir, 0, DLM_RCOM_LOOKUP, NULL);
+	struct dlm_rcom *rc = send_rcom(engine, dir, 0, DLM_RCOM_LOOKUP, NULL);
 
 	rc->id = id;
 	name_of(&rc->name, rsb);
@@ -65,8 +64,8 @@ void rcom_send_lookup(struct dlm_engine *engine, const struct rsb *rsb,
 
 void rcom_send_lock(struct dlm_engine *engine, struct lkb *lkb)
 {
-	struct dlm_rcom *rc = send_rcom(engine, lkb->rsb->master, 0,
-					DLM_RCOM_LOCK, NULL);
+	struct dlm_rcom *rc =
+		send_rcom(engine, lkb->rsb->master, 0, DLM_RCOM_LOCK, NULL);
 	struct dlm_rcom_lock *out = &rc->lock;
 
 	rc->id = lkb->id;
@@ -143,8 +142,8 @@ static int answer_lookup(struct dlm_engine *engine, const struct dlm_msg *msg)
 	if (step_reserve(engine, 1))
 		return -ENOMEM;
 	if (directory_node(engine, hash) == engine->config.nodeid)
-		master = directory_recover_lookup(engine, msg->from, name,
-						  hash);
+		master =
+			directory_recover_lookup(engine, msg->from, name, hash);
 	rc = send_rcom(engine, msg->from, 0, DLM_RCOM_LOOKUP_REPLY, &msg->rc);
 	rc->result = master;
 	return 0;

@@ -70,7 +70,7 @@ void rebuild_forget_gone(struct dlm_engine *engine, int32_t nodeid)
 {
 	struct rsb *rsb, *next;
 
-	cds_list_for_each_entry_safe(rsb, next, &engine->keep, list) {
+	cds_list_for_each_entry_safe (rsb, next, &engine->keep, list) {
 		if (rsb->master == nodeid) {
 			rsb->master = 0;
 			rsb->flags |= RES_REMASTER;
@@ -84,7 +84,7 @@ void rebuild_doubt_masters(struct dlm_engine *engine)
 {
 	struct rsb *rsb;
 
-	cds_list_for_each_entry(rsb, &engine->keep, list) {
+	cds_list_for_each_entry (rsb, &engine->keep, list) {
 		if (!rsb_is_master(engine, rsb))
 			rsb->flags |= RES_UNPROVED;
 	}
@@ -149,7 +149,8 @@ static void own_lock_moves(struct lkb_queue *queue)
 {
 	struct lkb *lkb;
 
-	queue_for_each(lkb, queue) {
+	queue_for_each(lkb, queue)
+	{
 		if (lkb_is_mstcpy(lkb))
 			continue;
 		lkb->remid = 0;
@@ -181,7 +182,8 @@ static struct lkb *copy_find(const struct lkb_queue *queue, int32_t from,
 {
 	struct lkb *lkb;
 
-	queue_for_each(lkb, queue) {
+	queue_for_each(lkb, queue)
+	{
 		if (lkb_is_mstcpy(lkb) && lkb->nodeid == from &&
 		    lkb->remid == lkid)
 			return lkb;
@@ -232,9 +234,8 @@ static void copy_fill(struct dlm_engine *engine, struct lkb *lkb,
 int rebuild_take_lock(struct dlm_engine *engine, int32_t from,
 		      const struct dlm_rcom_lock *in, uint32_t *remid)
 {
-	struct rsb *rsb =
-		rsb_find(engine, in->name.bytes, in->name.len,
-			 dlm_hash(in->name.bytes, in->name.len));
+	struct rsb *rsb = rsb_find(engine, in->name.bytes, in->name.len,
+				   dlm_hash(in->name.bytes, in->name.len));
 	struct lkb *lkb;
 	int result = -EEXIST;
 
@@ -269,7 +270,8 @@ static bool mode_conflicts(const struct rsb *rsb, const struct lkb *lkb,
 	const struct lkb *other;
 
 	for (unsigned q = 0; q < 2; q++) {
-		queue_for_each(other, queues[q]) {
+		queue_for_each(other, queues[q])
+		{
 			if (other != lkb && modes_conflict(other->grmode, mode))
 				return true;
 		}
@@ -317,15 +319,15 @@ static void repair_queue(struct dlm_engine *engine, struct lkb_queue *queue)
 {
 	struct lkb *lkb;
 
-	queue_for_each(lkb, queue)
-		repair_conversion(engine, lkb);
+	queue_for_each(lkb, queue) repair_conversion(engine, lkb);
 }
 
 static void end_repair(struct rsb *rsb)
 {
 	struct lkb *lkb;
 
-	queue_for_each(lkb, &rsb->granted) {
+	queue_for_each(lkb, &rsb->granted)
+	{
 		if (lkb->flags & LKB_CONVERTING)
 			lkb->rqmode = LKM_IV;
 		lkb->flags &= ~LKB_CONVERTING;

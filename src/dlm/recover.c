@@ -145,8 +145,7 @@ static bool mismatch(struct dlm_engine *engine, struct member *member,
 {
 	struct dlm_update *up;
 
-	if (reply->result < 0 ||
-	    reply->status.lvblen == engine->config.lvblen)
+	if (reply->result < 0 || reply->status.lvblen == engine->config.lvblen)
 		return false;
 	if (step_reserve(engine, 1) == 0) {
 		up = update_add(engine, DLM_UP_MISMATCH);
@@ -308,7 +307,8 @@ static void send_queue(struct dlm_engine *engine, struct lkb_queue *queue)
 {
 	struct lkb *lkb;
 
-	queue_for_each(lkb, queue) {
+	queue_for_each(lkb, queue)
+	{
 		if (!lkb_is_mstcpy(lkb))
 			rcom_send_lock(engine, lkb);
 	}

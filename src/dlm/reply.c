@@ -86,8 +86,8 @@ static void request_misdirected(struct dlm_engine *engine, struct lkb *lkb,
 				int32_t from)
 {
 	struct rsb *rsb = lkb->rsb;
-	bool in_use = rsb->granted.first || rsb->convert.first ||
-		      rsb->waiting.first;
+	bool in_use =
+		rsb->granted.first || rsb->convert.first || rsb->waiting.first;
 
 	if (rsb->master == from && !in_use &&
 	    directory_node(engine, rsb->hash) != engine->config.nodeid)

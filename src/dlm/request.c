@@ -34,8 +34,7 @@ int lock_args_check(const struct dlm_engine *engine,
 		return -EINVAL;
 	if (expedite_misused(args))
 		return -EINVAL;
-	if ((flags & LKF_VALBLK) &&
-	    (!args->lvb || engine->config.lvblen == 0))
+	if ((flags & LKF_VALBLK) && (!args->lvb || engine->config.lvblen == 0))
 		return -EINVAL;
 	if ((flags & LKF_CONVERT) && args->lkid == 0)
 		return -EINVAL;
@@ -63,8 +62,8 @@ static struct lkb *lkb_for_call(struct dlm_engine *engine, struct rsb *rsb,
 int call_lock(struct dlm_engine *engine, struct dlm_lock_args *args)
 {
 	uint32_t hash = dlm_hash(args->name.bytes, args->name.len);
-	struct rsb *rsb = rsb_find(engine, args->name.bytes, args->name.len,
-				   hash);
+	struct rsb *rsb =
+		rsb_find(engine, args->name.bytes, args->name.len, hash);
 	struct lkb *lkb;
 	int error;
 

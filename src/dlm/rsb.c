@@ -117,9 +117,9 @@ void rsb_set_where(struct dlm_engine *engine, struct rsb *rsb,
 		   enum rsb_where where)
 {
 	TRACE(engine, "resource %08x: %s, master %d", rsb->hash,
-	      where == RSB_KEEP ? "in use" :
-	      where == RSB_TOSS ? "idle" :
-				  "record",
+	      where == RSB_KEEP	  ? "in use"
+	      : where == RSB_TOSS ? "idle"
+				  : "record",
 	      rsb->master);
 	cds_list_del(&rsb->list);
 	if (where != RSB_KEEP)
@@ -158,7 +158,7 @@ void rsb_forget_list(struct dlm_engine *engine, struct cds_list_head *list)
 {
 	struct rsb *rsb, *next;
 
-	cds_list_for_each_entry_safe(rsb, next, list, list)
+	cds_list_for_each_entry_safe (rsb, next, list, list)
 		rsb_free(engine, rsb);
 }
 
@@ -169,12 +169,12 @@ static unsigned check_queue(const struct rsb *rsb,
 	const struct lkb *lkb;
 	unsigned count = 0;
 
-	queue_for_each(lkb, queue) {
+	queue_for_each(lkb, queue)
+	{
 		ug_assert(lkb->rsb == rsb);
 		ug_assert(lkb->status == status);
 		ug_assert(lkb->next->prev == lkb);
-		ug_assert((status == LKS_NONE) ==
-			  !!(lkb->flags & LKB_PARKED));
+		ug_assert((status == LKS_NONE) == !!(lkb->flags & LKB_PARKED));
 		ug_assert(lkb->grmode >= LKM_IV && lkb->grmode <= LKM_EX);
 		if (status == LKS_GRANTED || status == LKS_CONVERT)
 			ug_assert(mode_valid(lkb->grmode));
@@ -193,8 +193,7 @@ static void check_modes(const struct dlm_engine *engine, const struct rsb *rsb)
 	const struct lkb *lkb;
 
 	for (unsigned q = 0; q < 2; q++)
-		queue_for_each(lkb, queues[q])
-			held[lkb->grmode]++;
+		queue_for_each(lkb, queues[q]) held[lkb->grmode]++;
 	for (int a = LKM_NL; a <= LKM_EX; a++) {
 		for (int b = a; b <= LKM_EX; b++) {
 			unsigned need_b = a == b ? 2 : 1;

@@ -98,8 +98,7 @@ void send_lkb(struct dlm_engine *engine, struct lkb *lkb, int32_t to,
 
 void send_bast(struct dlm_engine *engine, struct lkb *lkb, int mode)
 {
-	struct dlm_lockmsg *m =
-		lockmsg_new(engine, lkb->nodeid, DLM_MSG_BAST);
+	struct dlm_lockmsg *m = lockmsg_new(engine, lkb->nodeid, DLM_MSG_BAST);
 
 	fill_lkb(m, lkb);
 	m->bastmode = mode;

@@ -36,15 +36,14 @@ static void take_claims(struct dlm_engine *engine)
 
 		if (member->nodeid == engine->config.nodeid)
 			claim = engine->our_slot;
-		member->slot = claim && !slot_taken(engine, i, claim) ? claim :
-									0;
+		member->slot =
+			claim && !slot_taken(engine, i, claim) ? claim : 0;
 	}
 }
 
 static void set_ours(struct dlm_engine *engine)
 {
-	const struct member *us =
-		member_find(engine, engine->config.nodeid);
+	const struct member *us = member_find(engine, engine->config.nodeid);
 
 	engine->our_slot = us->slot;
 }
@@ -60,8 +59,8 @@ void slots_assign(struct dlm_engine *engine)
 		if (!member->slot)
 			member->slot = slot_free(engine);
 		if (member->nodeid != engine->config.nodeid)
-			generation = UG_MAX(generation,
-					    member->told_generation);
+			generation =
+				UG_MAX(generation, member->told_generation);
 	}
 	engine->generation = generation + 1;
 	set_ours(engine);

@@ -110,8 +110,7 @@ void force_unlock_any(struct dlm_engine *engine, struct lkb *lkb)
 	unlock_go(engine, lkb);
 }
 
-#define UNLOCK_FLAGS \
-	(LKF_CANCEL | LKF_VALBLK | LKF_IVVALBLK | LKF_FORCEUNLOCK)
+#define UNLOCK_FLAGS (LKF_CANCEL | LKF_VALBLK | LKF_IVVALBLK | LKF_FORCEUNLOCK)
 
 static int unlock_check(const struct lkb *lkb,
 			const struct dlm_unlock_args *args)
@@ -134,9 +133,9 @@ static int unlock_check(const struct lkb *lkb,
 static void cancel_named(struct dlm_engine *engine, struct lkb *lkb,
 			 int cancel_status)
 {
-	uint32_t name = cancel_status == -EDEADLK     ? LKB_DEADLOCK_CANCEL :
-			cancel_status == -ETIMEDOUT ? LKB_TIMEOUT_CANCEL :
-						      0;
+	uint32_t name = cancel_status == -EDEADLK     ? LKB_DEADLOCK_CANCEL
+			: cancel_status == -ETIMEDOUT ? LKB_TIMEOUT_CANCEL
+						      : 0;
 
 	if (lkb->status != LKS_GRANTED || lkb->wait_type)
 		lkb->flags |= name;

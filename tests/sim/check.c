@@ -117,9 +117,10 @@ static void check_master(struct world *w, unsigned r)
 			continue;
 		if ((info->in_use || (int32_t)id == dir) &&
 		    info->master != master)
-			fail(w, "resource %u: node %u takes %d for the master, "
-				"it is %d (%u locks, directory %d)", r, id,
-			     info->master, master, info->locks, dir);
+			fail(w,
+			     "resource %u: node %u takes %d for the master, "
+			     "it is %d (%u locks, directory %d)",
+			     r, id, info->master, master, info->locks, dir);
 	}
 	if (master && !seen.known[dir][r])
 		fail(w, "resource %u: no record in the directory", r);
@@ -197,8 +198,9 @@ static void check_told(struct world *w, const struct client *holder)
 		    (!waiter->requesting && !waiter->converting))
 			continue;
 		if (conflict(holder->held, waiter->wanted))
-			fail(w, "lock %08x of node %d is in the way of %08x "
-				"of node %d and has not been told",
+			fail(w,
+			     "lock %08x of node %d is in the way of %08x "
+			     "of node %d and has not been told",
 			     holder->lkid, holder->node, waiter->lkid,
 			     waiter->node);
 	}
@@ -217,8 +219,10 @@ void check_quiet(struct world *w)
 	for (unsigned id = 1; id <= w->node_count; id++) {
 		for (unsigned r = 0; r < w->resource_count; r++) {
 			if (seen.known[id][r] && seen.res[id][r].grant_pending)
-				fail(w, "resource %u: a lock waits that could "
-					"be granted", r);
+				fail(w,
+				     "resource %u: a lock waits that could "
+				     "be granted",
+				     r);
 		}
 	}
 	for (unsigned i = 0; i < w->client_high; i++)
@@ -237,9 +241,10 @@ void check_empty(struct world *w)
 		dlm_count(node->engine, &counts);
 		if (counts.locks || counts.resources || counts.in_flight ||
 		    counts.saved_messages)
-			fail(w, "node %u: %u locks, %u resources, %u in "
-				"flight, %u saved are left", id, counts.locks,
-			     counts.resources, counts.in_flight,
-			     counts.saved_messages);
+			fail(w,
+			     "node %u: %u locks, %u resources, %u in "
+			     "flight, %u saved are left",
+			     id, counts.locks, counts.resources,
+			     counts.in_flight, counts.saved_messages);
 	}
 }

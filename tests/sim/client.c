@@ -15,9 +15,9 @@
 
 void resource_name(unsigned resource, struct dlm_name *name)
 {
-	name->len = (uint8_t)snprintf((char *)name->bytes, DLM_NAME_MAX,
-				      "%8x%16x", resource % 3,
-				      resource * 77u + 5);
+	name->len =
+		(uint8_t)snprintf((char *)name->bytes, DLM_NAME_MAX, "%8x%16x",
+				  resource % 3, resource * 77u + 5);
 	if (resource == 5)
 		name->len = 0; /* the empty name is a name */
 }
@@ -189,8 +189,8 @@ static void told_bast(struct world *w, struct client *c,
 	if (!c->wants_bast)
 		fail(w, "lock %08x: bast without a blocking function", c->lkid);
 	if (!conflict(c->held, bast->bast))
-		fail(w, "lock %08x: bast for mode %d, which %d allows",
-		     c->lkid, bast->bast, c->held);
+		fail(w, "lock %08x: bast for mode %d, which %d allows", c->lkid,
+		     bast->bast, c->held);
 	c->basts |= 1u << bast->bast;
 }
 
@@ -299,8 +299,7 @@ static uint32_t request_flags(struct world *w, int mode)
 
 static uint32_t convert_flags(struct world *w, int from, int to)
 {
-	static const uint8_t queue_to[6] = { 0x3e, 0x3c, 0x38,
-					     0x34, 0x20, 0 };
+	static const uint8_t queue_to[6] = { 0x3e, 0x3c, 0x38, 0x34, 0x20, 0 };
 	uint32_t flags = LKF_CONVERT;
 
 	if ((queue_to[from] >> to & 1) && chance(w, 40))
@@ -431,8 +430,8 @@ static void do_unlock(struct world *w, struct node *node, struct client *c,
 	struct block old_block = w->blocks[c->resource];
 	bool idle = !c->requesting && !c->converting;
 	/* whether it counts over a conversion depends on what is in flight */
-	uint64_t value = idle ? block_value(w, c, LKM_NL) :
-				w->blocks[c->resource].last;
+	uint64_t value =
+		idle ? block_value(w, c, LKM_NL) : w->blocks[c->resource].last;
 	uint8_t lvb[DLM_LVB_MAX];
 
 	if (w->blocks[c->resource].used)

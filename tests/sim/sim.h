@@ -89,7 +89,8 @@ struct world {
 	struct dlm_member members[NODES_MAX];
 	unsigned member_count;
 	uint64_t link_ns[NODES_MAX + 1][NODES_MAX + 1];
-	uint64_t cut_ns[4096]; /* when the last message of an incarnation came */
+	uint64_t
+		cut_ns[4096]; /* when the last message of an incarnation came */
 	/* clients */
 	struct client clients[CLIENTS_MAX];
 	unsigned client_high;

@@ -182,8 +182,7 @@ static int step_failing(struct world *w, struct node *node,
 {
 	struct dlm_counts before_step, after;
 	bool whole = event->kind != DLM_EV_CONTINUE &&
-		     event->kind != DLM_EV_TICK &&
-		     event->kind != DLM_EV_CLOSE;
+		     event->kind != DLM_EV_TICK && event->kind != DLM_EV_CLOSE;
 	size_t updates = out->count;
 	int error;
 
@@ -480,8 +479,8 @@ static bool is_void(const struct world *w, const struct node *node,
 {
 	if (e->kind == EV_JOIN)
 		return false;
-	if (!node->alive || (e->incarnation &&
-			     e->incarnation != node->incarnation))
+	if (!node->alive ||
+	    (e->incarnation && e->incarnation != node->incarnation))
 		return true;
 	return e->kind == EV_MESSAGE && link_is_cut(w, e);
 }
@@ -528,8 +527,7 @@ static void plan_faults(struct world *w, uint64_t until_ns)
 	if (chance(w, 20))
 		faults = 0;
 	for (unsigned i = 0; i < faults; i++) {
-		struct node *node =
-			&w->nodes[1 + choose(w, w->node_count)];
+		struct node *node = &w->nodes[1 + choose(w, w->node_count)];
 		struct event event = {
 			.at_ns = choose(w, until_ns),
 			.order = heap_order++,

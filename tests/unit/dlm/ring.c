@@ -134,9 +134,9 @@ void ring_start(struct ring *ring)
 
 	for (int node = 1; node <= RING_NODES; node++) {
 		if (ring->engine[node])
-			members[count++] = (struct dlm_member){
-				node, 1, ring->incarnation[node]
-			};
+			members[count++] =
+				(struct dlm_member){ node, 1,
+						     ring->incarnation[node] };
 	}
 	for (int node = 1; node <= RING_NODES; node++) {
 		struct dlm_event event = { .kind = DLM_EV_START };

@@ -34,8 +34,8 @@ static void test_vectors(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
-		uint32_t hash = dlm_hash(vectors[i].name,
-					 strlen(vectors[i].name));
+		uint32_t hash =
+			dlm_hash(vectors[i].name, strlen(vectors[i].name));
 
 		assert_int_equal(hash, vectors[i].hash);
 		assert_int_equal((hash >> 16) % 3, vectors[i].dir);

@@ -182,9 +182,9 @@ static void test_refusals(void **state)
 	assert_int_equal(ring_convert(r, 1, 12345, LKM_PR, 0, NULL), -ENOENT);
 	assert_int_equal(ring_unlock(r, 1, 12345, 0, NULL), -ENOENT);
 	ring_lock(r, 1, N, LKM_EX, 0, NULL, &id);
-	assert_int_equal(ring_unlock(r, 1, id,
-				     LKF_CANCEL | LKF_FORCEUNLOCK, NULL),
-			 -EINVAL);
+	assert_int_equal(
+		ring_unlock(r, 1, id, LKF_CANCEL | LKF_FORCEUNLOCK, NULL),
+		-EINVAL);
 	assert_int_equal(ring_unlock(r, 1, id, LKF_CANCEL, NULL), 0);
 	assert_int_equal(ring_casts(r, 1, id), 1); /* an idle lock */
 	ring_lock(r, 1, N, LKM_PR, 0, NULL, &other);
