@@ -237,8 +237,10 @@ int fuse_conn_set_readahead(struct fuse_conn *conn, unsigned kib)
 	if (statx(AT_FDCWD, conn->mountpoint, AT_STATX_DONT_SYNC, STATX_TYPE,
 		  &stx))
 		return -errno;
-	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u/read_ahead_kb",
-		 stx.stx_dev_major, stx.stx_dev_minor);
+	/* The name without the suffix is then the block device itself. */
+	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u%s/read_ahead_kb",
+		 stx.stx_dev_major, stx.stx_dev_minor,
+		 strncmp(conn->type, "fuseblk", 7) ? "" : "-fuseblk");
 	setting = fopen(path, "we");
 	if (!setting)
 		return -errno;
