@@ -41,9 +41,9 @@ struct readahead {
 struct pages {
 	struct inode *pp_inode;
 	struct pagepool *pp_pool;
-	pthread_mutex_t pp_wb;
 	pthread_mutex_t pp_lock;
-	pthread_cond_t pp_read; /* a page is no longer PAGE_READING */
+	pthread_cond_t pp_ended; /* the read of a page has, or pp_wb */
+	bool pp_wb;		 /* somebody has it, see pages_wb_lock() */
 	struct pagetable pp_table;
 	unsigned pp_reading; /* pages with PAGE_READING */
 	unsigned pp_dirty;   /* pages with pg_dirty */
@@ -54,8 +54,6 @@ struct pages {
 	atomic_bool pp_unflushed;
 	atomic_uint_fast64_t pp_flush_seq;
 };
-
-static const struct fs_req file_wait_req = {.nowait = false};
 
 /* ---- blocks and pages ---- */
 
@@ -97,6 +95,14 @@ static inline uint64_t file_blocks(const struct inode *ip, uint64_t bytes)
 
 /* The inode's struct pages, made when first needed; NULL: no memory. */
 struct pages *pages_get(struct inode *ip);
+
+/*
+ * pp_wb: a lock that is held across I/O, and of many inodes at once by one
+ * thread. Takes pp_lock.
+ */
+void pages_wb_lock(struct pages *pp);
+bool pages_wb_trylock(struct pages *pp);
+void pages_wb_unlock(struct pages *pp);
 
 /* Put a spare page into the file at index; nothing of it is valid. -ENOMEM. */
 int pages_insert(struct pages *pp, struct page *pg, uint64_t index);

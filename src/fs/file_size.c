@@ -121,7 +121,7 @@ static void wait_reads(struct pages *pp)
 {
 	pthread_mutex_lock(&pp->pp_lock);
 	while (pp->pp_reading)
-		pthread_cond_wait(&pp->pp_read, &pp->pp_lock);
+		pthread_cond_wait(&pp->pp_ended, &pp->pp_lock);
 	pthread_mutex_unlock(&pp->pp_lock);
 }
 
@@ -284,10 +284,10 @@ static int shrink(struct inode *ip, uint64_t size)
 			err = tail_fill(ip, size);
 		if (err)
 			return err;
-		pthread_mutex_lock(&pp->pp_wb);
+		pages_wb_lock(pp);
 		err = ip->i_height ? shrink_tree(ip, size)
 				   : shrink_stuffed(ip, size);
-		pthread_mutex_unlock(&pp->pp_wb);
+		pages_wb_unlock(pp);
 	}
 	return err == -EAGAIN ? -ENOMEM : err;
 }
@@ -319,8 +319,8 @@ int file_finish_truncate(struct inode *ip)
 
 	if (!pp)
 		return -ENOMEM;
-	pthread_mutex_lock(&pp->pp_wb);
+	pages_wb_lock(pp);
 	err = free_beyond(ip);
-	pthread_mutex_unlock(&pp->pp_wb);
+	pages_wb_unlock(pp);
 	return err;
 }

@@ -333,7 +333,7 @@ static void finish(struct fill *f, bool ok)
 	pp->pp_reading -= f->count;
 	/* Whoever waits for the last read may free pp: signal under the lock.
 	 */
-	pthread_cond_broadcast(&pp->pp_read);
+	pthread_cond_broadcast(&pp->pp_ended);
 	pthread_mutex_unlock(&pp->pp_lock);
 }
 

@@ -36,17 +36,15 @@ static struct pages *pages_new(struct inode *ip)
 	pp->pp_inode = ip;
 	pp->pp_pool = ip->i_fs->fs_pages;
 	pp->pp_table.base = pp->pp_pool->pl_pages;
-	pthread_mutex_init(&pp->pp_wb, NULL);
 	pthread_mutex_init(&pp->pp_lock, NULL);
-	pthread_cond_init(&pp->pp_read, NULL);
+	pthread_cond_init(&pp->pp_ended, NULL);
 	return pp;
 }
 
 static void pages_destroy(struct pages *pp)
 {
-	pthread_mutex_destroy(&pp->pp_wb);
 	pthread_mutex_destroy(&pp->pp_lock);
-	pthread_cond_destroy(&pp->pp_read);
+	pthread_cond_destroy(&pp->pp_ended);
 	free(pp);
 }
 
@@ -73,6 +71,34 @@ void pages_free(struct inode *ip)
 	pages_drop_from(ip, 0);
 	atomic_store(&ip->i_pages, NULL);
 	pages_destroy(pp);
+}
+
+void pages_wb_lock(struct pages *pp)
+{
+	pthread_mutex_lock(&pp->pp_lock);
+	while (pp->pp_wb)
+		pthread_cond_wait(&pp->pp_ended, &pp->pp_lock);
+	pp->pp_wb = true;
+	pthread_mutex_unlock(&pp->pp_lock);
+}
+
+bool pages_wb_trylock(struct pages *pp)
+{
+	bool taken;
+
+	pthread_mutex_lock(&pp->pp_lock);
+	taken = !pp->pp_wb;
+	pp->pp_wb = true;
+	pthread_mutex_unlock(&pp->pp_lock);
+	return taken;
+}
+
+void pages_wb_unlock(struct pages *pp)
+{
+	pthread_mutex_lock(&pp->pp_lock);
+	pp->pp_wb = false;
+	pthread_cond_broadcast(&pp->pp_ended);
+	pthread_mutex_unlock(&pp->pp_lock);
 }
 
 bool file_is_dirty(struct inode *ip)
@@ -280,7 +306,7 @@ void pages_wait_read(struct pages *pp, uint64_t index)
 
 		if (!pg || !(pg->pg_flags & PAGE_READING))
 			return;
-		pthread_cond_wait(&pp->pp_read, &pp->pp_lock);
+		pthread_cond_wait(&pp->pp_ended, &pp->pp_lock);
 	}
 }
 
@@ -293,7 +319,7 @@ static void lock_without_reads(struct inode *ip, struct pages *pp)
 	for (;;) {
 		pthread_mutex_lock(&pp->pp_lock);
 		while (pp->pp_reading)
-			pthread_cond_wait(&pp->pp_read, &pp->pp_lock);
+			pthread_cond_wait(&pp->pp_ended, &pp->pp_lock);
 		pthread_mutex_unlock(&pp->pp_lock);
 		pthread_rwlock_wrlock(&ip->i_lock);
 		pthread_mutex_lock(&pp->pp_lock);
@@ -350,7 +376,7 @@ void file_drop_pages(struct inode *ip)
 
 	if (!pp)
 		return;
-	pthread_mutex_lock(&pp->pp_wb);
+	pages_wb_lock(pp);
 	pages_drop_from(ip, 0);
-	pthread_mutex_unlock(&pp->pp_wb);
+	pages_wb_unlock(pp);
 }

@@ -477,9 +477,9 @@ int file_writeback(struct inode *ip)
 	if (!pp) {
 		err = conclude(ip, 0, size_now(ip));
 	} else {
-		pthread_mutex_lock(&pp->pp_wb);
+		pages_wb_lock(pp);
 		err = writeback_locked(ip);
-		pthread_mutex_unlock(&pp->pp_wb);
+		pages_wb_unlock(pp);
 	}
 	pagepool_writeback_end(pool, epoch);
 	return err;
@@ -520,7 +520,7 @@ static void batch_run(struct batch *b)
 		else
 			err = conclude(wc->wc_ip, err, 0);
 		batch_note(b, err);
-		pthread_mutex_unlock(&wc->wc_pp->pp_wb);
+		pages_wb_unlock(wc->wc_pp);
 		chunk_free(wc);
 	}
 	b->n = 0;
@@ -537,7 +537,7 @@ static void batch_add(struct batch *b, struct inode *ip)
 		batch_note(b, conclude(ip, 0, size_now(ip)));
 		return;
 	}
-	if (pthread_mutex_trylock(&pp->pp_wb)) {
+	if (!pages_wb_trylock(pp)) {
 		b->busy[b->nbusy++] = ip;
 		return;
 	}
@@ -596,14 +596,14 @@ static int write_some(struct inode *ip)
 	struct wb_chunk wc;
 	unsigned epoch;
 
-	if (!pp || pthread_mutex_trylock(&pp->pp_wb))
+	if (!pp || !pages_wb_trylock(pp))
 		return 0;
 	epoch = pagepool_writeback_begin(pp->pp_pool);
 	chunk_init(&wc, ip);
 	next_chunk(&wc);
 	if (wc.wc_err)
 		atomic_store(&ip->i_wb_error, wc.wc_err);
-	pthread_mutex_unlock(&pp->pp_wb);
+	pages_wb_unlock(pp);
 	pagepool_writeback_end(pp->pp_pool, epoch);
 	chunk_free(&wc);
 	return wc.wc_err;

@@ -13,6 +13,16 @@
 #include "fs/file.h"
 #include "tests/unit/fs/names.h"
 
+/*
+ * A page may be changed while its bytes are on their way to the device: it is
+ * dirty again then, and goes once more. To ThreadSanitizer that is a race.
+ */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+	return "race:copy_in\n";
+}
+
 #define RECORD_BYTES 49152u /* not a power of two: shares pages' leaves */
 #define RECORD_WORDS (RECORD_BYTES / 8)
 #define RECORDS 60u
