@@ -119,6 +119,9 @@ static int32_t record_or_find(struct dlm_engine *engine, int32_t from,
 		if (rsb->where != RSB_KEEP)
 			rsb_set_where(engine, rsb, RSB_RECORD);
 	}
+	/* who asks and is told "you" knows it from now on */
+	if (rsb->master == from)
+		rsb->flags &= (uint8_t)~RES_UNPROVED;
 	return rsb->master;
 }
 
@@ -168,8 +171,6 @@ int32_t directory_recover_lookup(struct dlm_engine *engine, int32_t from,
 	int32_t master =
 		record_or_find(engine, from, name->bytes, name->len, hash);
 
-	if (rsb && master == from)
-		rsb->flags &= (uint8_t)~RES_UNPROVED;
 	if (lost && (rsb->flags & RES_REMASTER)) {
 		rsb->flags &= (uint8_t)~RES_REMASTER;
 		rsb->flags |= RES_NEW_MASTER;

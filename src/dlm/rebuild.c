@@ -85,7 +85,7 @@ void rebuild_doubt_masters(struct dlm_engine *engine)
 	struct rsb *rsb;
 
 	cds_list_for_each_entry (rsb, &engine->keep, list) {
-		if (!rsb_is_master(engine, rsb))
+		if (rsb->master && !rsb_is_master(engine, rsb))
 			rsb->flags |= RES_UNPROVED;
 	}
 }
