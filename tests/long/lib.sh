@@ -12,11 +12,12 @@ have() {
 
 # timed NAME COMMAND...: says how long it took.
 timed() {
-	local name=$1 start
+	local name=$1 start status=0
 	start=$(date +%s%3N)
 	shift
-	"$@"
+	"$@" || status=$?
 	echo "$name: $(($(date +%s%3N) - start)) ms"
+	return $status
 }
 
 # within SECONDS NAME COMMAND...: takes no longer; generous, against orders of

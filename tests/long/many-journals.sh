@@ -24,10 +24,10 @@ for journals in 1 2 7 16 33 64; do
 	done
 	size=$((8 * journals))
 	until make ${size}M $journals 4096; do
-		grep -q -i "space\|small\|fit\|room" mkfs.out ||
+		grep -q -i "expected at least" mkfs.out ||
 			fail "$journals journals in $size MiB: $(cat mkfs.out)"
 		size=$((size + 4))
-		[ $size -le $((8 * journals + 256)) ] ||
+		[ $size -le $((16 * journals + 128)) ] ||
 			fail "$journals journals do not fit $size MiB"
 	done
 	echo "$journals journals fit $size MiB"

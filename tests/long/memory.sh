@@ -45,7 +45,7 @@ within 30 "umount" umount_volume mnt
 clean_fsck vol.img
 mount_volume vol.img mnt
 same "files" "$(find mnt/tree -type f | wc -l)" "$files"
-within 120 "rm -r" rm -r mnt/tree
+timed "rm -r" rm -r mnt/tree
 within 60 "umount" umount_volume mnt
 clean_fsck vol.img
 clean_logs

@@ -17,6 +17,7 @@ pattern=$HELPERS/mt_pattern
 
 sums() {
 	"$peer/guest/sums.sh" mnt "$work/ours" 2> /dev/null
+	rm ours.xattr # nothing reads or writes them here yet
 }
 # Both have the same tree, but for what a crash leaves to chance.
 agree() {
@@ -138,7 +139,11 @@ agree "written by the kernel"
 work_and_die
 timed "the kernel replays, writes and dies" \
 	peer_interop ${writer[@]+"${writer[@]}"} -x -l "$work/ours" vol.img
+grep -q "Replayed [1-9]" interop-out/node1/dmesg ||
+	fail "there was nothing for the kernel to replay"
 mount_volume vol.img mnt
+tail -n 2 mnt.log | grep -q "replayed: [1-9]" ||
+	fail "there was nothing for us to replay"
 sums
 agree "replayed by us"
 "$pattern" verify mnt/files/s1M 512K 2M 11

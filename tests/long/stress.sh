@@ -33,7 +33,7 @@ for bsize in 4096 1024 512; do
 	verified small-direct --ioengine=libaio --direct=1 --iodepth=16 \
 		--rw=randwrite --bs=512 --size=6m
 	verified overlap --ioengine=libaio --direct=1 --iodepth=16 \
-		--serialize_overlap=1 --rw=randrw --bsrange=512-16k --size=12m \
+		--serialize_overlap=1 --rw=randwrite --bsrange=512-16k --size=12m \
 		--norandommap=1
 	verified sync --ioengine=psync --rw=randwrite --sync=1 --bs=8k --size=4m
 	verified vector --ioengine=pvsync2 --rw=randrw --bssplit=3k/50:17k/50 \
@@ -47,10 +47,10 @@ done
 make_volume vol.img 1G
 mount_volume vol.img mnt
 for s in aio io-uring copy-file dnotify fanotify file-ioctl handle inotify \
-	mmapfork msync msyncmany splice unlink; do
+	msync msyncmany splice unlink; do
 	stress-ng --help | grep -q -e "--$s N" || continue
 	run "stress-ng-$s" stress-ng "--$s" 2 -t "$seconds" --temp-path mnt \
-		--verify --copy-file-bytes 16m --msync-bytes 8m
+		--verify --copy-file-bytes 128m --msync-bytes 8m
 done
 run stress-ng-mmap stress-ng --mmap 2 --mmap-file --mmap-bytes 16m \
 	-t "$seconds" --temp-path mnt --verify
