@@ -132,15 +132,18 @@ int metatree_create_caches(struct fs *fs, const struct why *why)
 	uint64_t bytes = UG_MAX(fs->fs_opt.cache_bytes, CACHE_BYTES_MIN);
 	int err;
 
-	/* A quarter for metadata, the rest for data. */
-	err = bufcache_create(fs->fs_dev, fs->fs_geom.bsize, bytes / 4,
+	/*
+	 * Half for metadata, half for data. A dinode is a whole block: the
+	 * default holds as many as inodes that nobody references are kept.
+	 */
+	err = bufcache_create(fs->fs_dev, fs->fs_geom.bsize, bytes / 2,
 			      &fs->fs_cache);
 	if (!err) {
 		bufcache_set_pool(fs->fs_cache, fs->fs_pool);
 		err = glock_table_create(&mod, fs->fs_who, &fs->fs_glocks);
 	}
 	if (!err)
-		err = pagepool_create(fs, bytes - bytes / 4);
+		err = pagepool_create(fs, bytes - bytes / 2);
 	if (!err)
 		err = icache_create(fs, fs->fs_opt.inodes_max);
 	return err ? why_set(why, err, "out of memory") : 0;

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "fs/evict.h"
@@ -29,7 +30,9 @@
 #include "fs/statfs.h"
 #include "fs/work.h"
 
-#define CACHE_BYTES_DEFAULT (256ull << 20)
+/* The default cache: an eighth of the machine's memory, within these. */
+#define CACHE_BYTES_LEAST (256ull << 20)
+#define CACHE_BYTES_MOST (512ull << 20)
 #define INODES_MAX_DEFAULT 65536u
 #define IO_THREADS_MAX 16u
 
@@ -287,10 +290,18 @@ out:
 	return err == -ENOENT ? -EUCLEAN : err;
 }
 
+static uint64_t default_cache_bytes(void)
+{
+	uint64_t eighth = (uint64_t)sysconf(_SC_PHYS_PAGES) *
+			  (uint64_t)sysconf(_SC_PAGESIZE) / 8;
+
+	return UG_MIN(UG_MAX(eighth, CACHE_BYTES_LEAST), CACHE_BYTES_MOST);
+}
+
 static void set_defaults(struct fs_options *opt)
 {
 	if (!opt->cache_bytes)
-		opt->cache_bytes = CACHE_BYTES_DEFAULT;
+		opt->cache_bytes = default_cache_bytes();
 	if (!opt->inodes_max)
 		opt->inodes_max = INODES_MAX_DEFAULT;
 	if (!opt->commit_sec)
