@@ -21,7 +21,8 @@
 enum cluster_event_kind {
 	CLUSTER_UPDATE, /* what all members decided, but never MUP_SEND */
 	CLUSTER_QUORUM, /* this host has quorum, or not; at once, unordered */
-	CLUSTER_LEASE,	/* an own message has come back: see cluster_lease_ns() */
+	CLUSTER_LEASE,	/* an own message has come back: see cluster_lease_ns()
+			 */
 	CLUSTER_LOST,	/* no corosync any more: as MUP_OUT */
 };
 
@@ -37,9 +38,9 @@ struct cluster_event {
 struct cluster;
 
 struct cluster_config {
-	const char *table;     /* "cluster:fs" */
-	struct link_addr addr; /* where this member listens */
-	uint8_t uuid[16]; /* of the volume: names the life locks */
+	const char *table;	    /* "cluster:fs" */
+	struct link_addr addr;	    /* where this member listens */
+	uint8_t uuid[16];	    /* of the volume: names the life locks */
 	uint64_t member_timeout_ns; /* 0 = MEMBER_TIMEOUT_NS */
 	void (*event)(void *arg, struct cluster *c,
 		      const struct cluster_event *ev);

@@ -54,9 +54,9 @@ int coroconf_token_ms(uint32_t *out)
 
 	if (err)
 		return err;
-	err = coro_error("token", cmap_get_uint32(handle,
-						  "runtime.config.totem.token",
-						  &value));
+	err = coro_error(
+		"token",
+		cmap_get_uint32(handle, "runtime.config.totem.token", &value));
 	if (!err)
 		*out = value;
 	cmap_finalize(handle);

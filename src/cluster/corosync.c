@@ -63,7 +63,7 @@ struct cluster {
 	struct proofs proofs;
 	int cpg_fd, quorum_fd, bell;
 	bool stopping; /* read by the thread after the bell */
-	int lost; /* negative errno */
+	int lost;      /* negative errno */
 	bool quorate;
 
 	struct bytes *out_head, **out_tail;
@@ -242,13 +242,14 @@ static void on_message(cpg_handle_t handle, const struct cpg_name *group,
 	c = context;
 	err = group_msg_decode(data, len, &msg, c->incoming);
 	if (err == -EBADMSG) {
-		ug_warn(c->who, "not a message: %zu bytes of process %u on "
-			"node %u", len, pid, node);
+		ug_warn(c->who,
+			"not a message: %zu bytes of process %u on "
+			"node %u",
+			len, pid, node);
 		return;
 	}
 	if (!err && msg.type == GM_LEASE) {
-		if (node == c->proc.node &&
-		    pid == c->proc.pid)
+		if (node == c->proc.node && pid == c->proc.pid)
 			take_lease(c, msg.stamp);
 		return;
 	}
@@ -290,10 +291,8 @@ static void on_config(cpg_handle_t handle, const struct cpg_name *group,
 		procs[i] = (struct group_proc){ members[i].nodeid,
 						members[i].pid };
 	for (size_t i = 0; i < left_count; i++)
-		gone[i] = (struct group_left){
-			{ left[i].nodeid, left[i].pid },
-			reason_of(left[i].reason)
-		};
+		gone[i] = (struct group_left){ { left[i].nodeid, left[i].pid },
+					       reason_of(left[i].reason) };
 	ev.config.procs = procs;
 	ev.config.procs_count = (unsigned)members_count;
 	ev.config.left = gone;
@@ -483,8 +482,8 @@ static int open_quorum(struct cluster *c)
 		return coro_error("quorum", status);
 	status = quorum_fd_get(c->quorum, &c->quorum_fd);
 	if (status == CS_OK)
-		status = quorum_trackstart(c->quorum, CS_TRACK_CURRENT |
-							      CS_TRACK_CHANGES);
+		status = quorum_trackstart(c->quorum,
+					   CS_TRACK_CURRENT | CS_TRACK_CHANGES);
 	if (status != CS_OK)
 		quorum_finalize(c->quorum);
 	return coro_error("quorum", status);

@@ -184,8 +184,7 @@ uint64_t incarnation_short(const struct incarnation *inc);
 /* What the lock engine calls a member: 1 .. 2^31-1 (DESIGN D5). */
 static inline uint32_t member_id(const struct member *member)
 {
-	return member->proc.node |
-	       (uint32_t)member->instance << INSTANCE_SHIFT;
+	return member->proc.node | (uint32_t)member->instance << INSTANCE_SHIFT;
 }
 
 #endif

@@ -16,7 +16,7 @@
 #define LIFE_LOCK_DIR "/run/ugfs"
 
 struct life_lock_name {
-	const char *dir; /* made if it is not there */
+	const char *dir;     /* made if it is not there */
 	const uint8_t *uuid; /* 16 bytes */
 	uint32_t node;
 	uint8_t instance;

@@ -8,7 +8,8 @@
  *     |    ... all heard       |      settled: everyone decides the same, from
  *     |                        |      the same HELLOs: C is admitted, those who
  *     |                        |      are not in the view are gone
- *     |---------STATE--------->|      the lowest of those who know tells the rest
+ *     |---------STATE--------->|      the lowest of those who know tells the
+ * rest
  *
  * Only a settled view decides, and only a quorate one settles. So a partition
  * without quorum decides nothing: when it is healed its processes either know
@@ -119,8 +120,8 @@ static bool is_self(const struct membership *m, const struct incarnation *inc)
 
 static void do_dead(struct membership *m, const struct group_dead *dead)
 {
-	bool left = dead->proof == PROOF_LEFT ||
-		    dead->proof == PROOF_LEFT_DIRTY;
+	bool left =
+		dead->proof == PROOF_LEFT || dead->proof == PROOF_LEFT_DIRTY;
 	struct member *member = roster_find(m, &dead->inc);
 
 	if (!member || !m->has_state)

@@ -69,9 +69,9 @@ struct member_event {
 			struct ring_id ring;
 			bool quorate;
 		} quorum;
-		uint64_t generation;   /* MEV_STOPPED */
-		bool dirty;	       /* MEV_LEAVE: the journal is not clean */
-		struct incarnation inc; /* MEV_EXPEL */
+		uint64_t generation; /* MEV_STOPPED */
+		bool dirty;	     /* MEV_LEAVE: the journal is not clean */
+		struct incarnation inc;	 /* MEV_EXPEL */
 		struct group_dead proof; /* MEV_PROOF */
 	};
 };
@@ -92,14 +92,14 @@ enum member_update_kind {
 	MUP_ADMITTED, /* this process is a member now */
 	MUP_JOINED,   /* another one */
 	MUP_MISSING,  /* reported gone: stop, and search for a proof */
-	MUP_BACK,     /* the same one again, and nothing was decided meanwhile */
-	MUP_GONE,     /* for good */
-	MUP_PROVED,   /* ... and its I/O is over */
-	MUP_SETTLED,  /* the group can decide (quorate, all present), or not */
-	MUP_CHANGE,   /* members changed: stop the engine, give MEV_STOPPED */
-	MUP_START,    /* all have stopped, all the gone are proved: start it */
-	MUP_MINOR,    /* the group runs at this minor version */
-	MUP_OUT,      /* do no more I/O and exit; no update follows */
+	MUP_BACK,    /* the same one again, and nothing was decided meanwhile */
+	MUP_GONE,    /* for good */
+	MUP_PROVED,  /* ... and its I/O is over */
+	MUP_SETTLED, /* the group can decide (quorate, all present), or not */
+	MUP_CHANGE,  /* members changed: stop the engine, give MEV_STOPPED */
+	MUP_START,   /* all have stopped, all the gone are proved: start it */
+	MUP_MINOR,   /* the group runs at this minor version */
+	MUP_OUT,     /* do no more I/O and exit; no update follows */
 };
 
 struct member_update {

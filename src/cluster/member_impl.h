@@ -10,9 +10,9 @@
 /* A process of the view, and what it has said in it. */
 struct view_proc {
 	struct group_proc proc;
-	bool heard;    /* hello is valid */
-	bool alien;    /* speaks another major version: not waited for */
-	bool excluded; /* expelled: not waited for, not listened to */
+	bool heard;	/* hello is valid */
+	bool alien;	/* speaks another major version: not waited for */
+	bool excluded;	/* expelled: not waited for, not listened to */
 	unsigned order; /* of its first HELLO in this view, from 1 */
 	struct group_hello hello;
 };
@@ -27,9 +27,9 @@ struct view {
 	uint32_t nodes[GROUP_PROCS_MAX];
 	unsigned count;
 	struct view_proc procs[GROUP_PROCS_MAX]; /* ascending */
-	unsigned heard; /* HELLOs so far, first ones */
-	bool quorate;	/* what was said last */
-	bool settled;	/* it was quorate when nobody was waited for any more */
+	unsigned heard;				 /* HELLOs so far, first ones */
+	bool quorate;				 /* what was said last */
+	bool settled; /* it was quorate when nobody was waited for any more */
 	uint64_t since_ns;
 	uint64_t expelled_ns; /* silent ones were expelled last, 0 = never */
 };
@@ -41,8 +41,8 @@ struct saved_msg {
 
 struct membership {
 	struct membership_config config;
-	bool out;    /* MUP_OUT was given */
-	bool failed; /* an update is lost */
+	bool out;			/* MUP_OUT was given */
+	bool failed;			/* an update is lost */
 	struct member_updates *updates; /* of the current step */
 
 	struct view view;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * proofs.c - see proofs.h. Every member asks, not only the lowest: questions are
- * rare and short, and so none depends on one that may be ill itself.
+ * proofs.c - see proofs.h. Every member asks, not only the lowest: questions
+ * are rare and short, and so none depends on one that may be ill itself.
  */
 #include <string.h>
 
@@ -31,8 +31,7 @@ void proofs_init(struct proofs *p, const uint8_t *uuid,
 
 static void ask_one(struct proofs *p, const struct member *member)
 {
-	struct group_msg msg = { .type = GM_ASK,
-				 .major = GROUP_VERSION_MAJOR };
+	struct group_msg msg = { .type = GM_ASK, .major = GROUP_VERSION_MAJOR };
 
 	msg.ask.proc = member->proc;
 	msg.ask.inc = member->info.inc;

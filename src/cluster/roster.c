@@ -72,9 +72,8 @@ static bool id_is_taken(const struct group_state *table,
 static int choose_instance(const struct group_state *table,
 			   struct member *candidate)
 {
-	unsigned last = candidate->proc.node > NODE_ID_SMALL_MAX ?
-				0 :
-				INSTANCE_MAX;
+	unsigned last =
+		candidate->proc.node > NODE_ID_SMALL_MAX ? 0 : INSTANCE_MAX;
 
 	if (table->count == GROUP_MEMBERS_MAX)
 		return OUT_FULL;
@@ -145,9 +144,9 @@ static enum gone_cause judge(struct membership *m, const struct member *member)
 	const struct view_proc *vp = view_find(m, member->proc);
 
 	if (!vp)
-		return node_is_in_ring(&m->view, member->proc.node) ?
-			       GONE_PROCESS :
-			       GONE_HOST;
+		return node_is_in_ring(&m->view, member->proc.node)
+			       ? GONE_PROCESS
+			       : GONE_HOST;
 	if (vp->excluded)
 		return GONE_EXPELLED;
 	/* The pid is used again. */
@@ -201,8 +200,8 @@ static void admit_new(struct membership *m, bool founding)
 		candidate.info = vp->hello.info;
 		if (choose_instance(&m->table, &candidate)) {
 			if (self)
-				go_out(m, choose_instance(&m->table,
-							  &candidate));
+				go_out(m,
+				       choose_instance(&m->table, &candidate));
 			continue;
 		}
 		m->missing[m->table.count] = false;
@@ -316,14 +315,12 @@ void roster_settle(struct membership *m)
 
 static void adopt_member(struct membership *m, const struct member *now)
 {
-	const struct member *was = m->has_state ?
-					   roster_find(m, &now->info.inc) :
-					   NULL;
+	const struct member *was =
+		m->has_state ? roster_find(m, &now->info.inc) : NULL;
 
 	if (!was && now->cause == GONE_NOT) {
 		member_update(m, MUP_JOINED, now);
-	} else if (now->cause != GONE_NOT &&
-		   (!was || was->cause == GONE_NOT)) {
+	} else if (now->cause != GONE_NOT && (!was || was->cause == GONE_NOT)) {
 		member_update(m, MUP_GONE, now);
 		if (now->proof)
 			member_update(m, MUP_PROVED, now);
@@ -401,9 +398,9 @@ void roster_start_if_ready(struct membership *m)
 	for (uint32_t i = 0; i < m->table.count; i++) {
 		const struct member *member = &m->table.members[i];
 
-		if (member->cause == GONE_NOT ?
-			    member->stopped != m->table.generation :
-			    !member->proof)
+		if (member->cause == GONE_NOT
+			    ? member->stopped != m->table.generation
+			    : !member->proof)
 			return;
 	}
 	m->started = m->table.generation;

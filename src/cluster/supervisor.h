@@ -20,8 +20,8 @@
 /*
  * Watch the child until it has ended and that has been told. It must be a child
  * of the calling process, and nobody else may wait for it. life_dir is where
- * life locks are, see lifelock.h. Returns 0 and the child's wait(2) status, or a
- * negative errno when the child could not be watched at all.
+ * life locks are, see lifelock.h. Returns 0 and the child's wait(2) status, or
+ * a negative errno when the child could not be watched at all.
  *
  * Without corosync it goes on watching, and connects when corosync is there.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * suplink.c - see suplink.h. Only GM_ASK and GM_DEAD are spoken here, so a small
- * buffer holds any of them and a table of members is never decoded.
+ * suplink.c - see suplink.h. Only GM_ASK and GM_DEAD are spoken here, so a
+ * small buffer holds any of them and a table of members is never decoded.
  */
 #include <errno.h>
 #include <string.h>

@@ -2,11 +2,11 @@
 /*
  * cpgtool.c - a member without a file system, for tests.
  *
- * Usage: cpgtool [-s] CLUSTER:FS [MEMBER_TIMEOUT_MS]. Joins, holds a life lock once it
- * is admitted, stops its (absent) engine at once when asked, and prints every
- * event as a line. Lines of standard input are commands: "leave", "leave dirty",
- * "expel ID", "prove ID reaped|fenced". SIGTERM is "leave". With -s this is done
- * by a child, and the parent is its supervisor.
+ * Usage: cpgtool [-s] CLUSTER:FS [MEMBER_TIMEOUT_MS]. Joins, holds a life lock
+ * once it is admitted, stops its (absent) engine at once when asked, and prints
+ * every event as a line. Lines of standard input are commands: "leave", "leave
+ * dirty", "expel ID", "prove ID reaped|fenced", "lease". SIGTERM is "leave".
+ * With -s this is done by a child, and the parent is its supervisor.
  *
  * Exits 0 when it has left, 3 when it is out otherwise, 4 without corosync.
  */
@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cluster/cluster.h"
@@ -29,8 +30,8 @@ static const char *const cause_names[] = {
 };
 
 static const char *const proof_names[] = {
-	"none",	    "left",   "left dirty", "reaped",
-	"life lock", "rebooted", "fenced",   "known to others",
+	"none",	     "left",	 "left dirty", "reaped",
+	"life lock", "rebooted", "fenced",     "known to others",
 };
 
 static const char *const out_names[] = {
@@ -189,6 +190,17 @@ static void on_term(int sig)
 		_exit(5);
 }
 
+static void tell_lease(struct cluster *c)
+{
+	struct timespec ts;
+	uint64_t now;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	printf("lease %s\n", cluster_lease_ns(c) > now ? "yes" : "no");
+	fflush(stdout);
+}
+
 static void run_command(struct cluster *c, const char *line)
 {
 	struct incarnation inc;
@@ -199,13 +211,15 @@ static void run_command(struct cluster *c, const char *line)
 		cluster_say_left(c, false);
 	else if (strcmp(line, "leave dirty\n") == 0)
 		cluster_say_left(c, true);
+	else if (strcmp(line, "lease\n") == 0)
+		tell_lease(c);
 	else if (sscanf(line, "expel %u", &id) == 1 && recall(id, &inc))
 		cluster_expel(c, &inc);
 	else if (sscanf(line, "prove %u %15s", &id, what) == 2 &&
 		 recall(id, &inc))
 		cluster_prove(c, &inc,
-			      strcmp(what, "fenced") == 0 ? PROOF_FENCED :
-							    PROOF_REAPED);
+			      strcmp(what, "fenced") == 0 ? PROOF_FENCED
+							  : PROOF_REAPED);
 	else
 		fprintf(stderr, "no command: %s", line);
 }
@@ -274,8 +288,7 @@ static int run_supervised(const char *table, const char *timeout_ms)
 		fprintf(stderr, "supervisor: %s\n", strerror(-err));
 		return 5;
 	}
-	return WIFEXITED(status) ? WEXITSTATUS(status) :
-				   128 + WTERMSIG(status);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 int main(int argc, char **argv)
@@ -284,9 +297,10 @@ int main(int argc, char **argv)
 	char **args = argv + 1 + supervised;
 
 	if (argc < 2 + supervised) {
-		fprintf(stderr, "usage: cpgtool [-s] CLUSTER:FS [TIMEOUT_MS]\n");
+		fprintf(stderr,
+			"usage: cpgtool [-s] CLUSTER:FS [TIMEOUT_MS]\n");
 		return 2;
 	}
-	return supervised ? run_supervised(args[0], args[1]) :
-			    run_member(args[0], args[1]);
+	return supervised ? run_supervised(args[0], args[1])
+			  : run_member(args[0], args[1]);
 }

@@ -117,6 +117,19 @@ lines() {
 	grep "^$2" "$1" | tr '\n' ';'
 }
 
+# lease NAME yes|no: what a member says of its lease now.
+lease() {
+	local before
+	before=$(grep -c '^lease [yn]' "$1" || true)
+	echo lease > "$1.in"
+	wait_for 10 "an answer of $1" more_leases "$1" "$before"
+	[ "$(grep '^lease [yn]' "$1" | tail -n 1)" = "lease $2" ]
+}
+
+more_leases() {
+	[ "$(grep -c '^lease [yn]' "$1" || true)" -gt "$2" ]
+}
+
 clean_logs() {
 	for f in "$work"/sanitizer.*; do
 		[ ! -s "$f" ] || fail "a sanitizer has reported"

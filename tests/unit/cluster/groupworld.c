@@ -5,8 +5,8 @@
  * Checked all the time, for all processes that can decide:
  *  - the same base has the same table everywhere;
  *  - who is gone for a base is no member for any later one;
- *  - an engine starts only when the engines of all members have stopped for that
- *    generation, and none of the gone is alive.
+ *  - an engine starts only when the engines of all members have stopped for
+ * that generation, and none of the gone is alive.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,15 +23,9 @@ struct seen_table {
 	uint64_t sum;
 };
 
-struct seen_gone {
-	struct group_base base;
-	struct incarnation inc;
-};
-
 struct checker {
-	unsigned tables_count, gone_count;
+	unsigned tables_count;
 	struct seen_table tables[SEEN_MAX];
-	struct seen_gone gone[SEEN_MAX];
 };
 
 static void must(bool holds, const char *what, const struct wproc *p)
@@ -133,37 +127,6 @@ static void check_known(struct world *w, const struct wproc *p)
 	}
 }
 
-static bool gone_before(const struct checker *c, const struct member *member,
-			const struct group_base *base)
-{
-	for (unsigned i = 0; i < c->gone_count; i++)
-		if (incarnation_equal(&c->gone[i].inc, &member->info.inc) &&
-		    base_compare(&c->gone[i].base, base) <= 0)
-			return true;
-	return false;
-}
-
-static void check_gone(struct world *w, const struct wproc *p)
-{
-	const struct group_state *table = membership_table(p->m);
-	struct checker *c = w->checker;
-
-	/* Both halves of a cluster of two may decide, and be proved wrong. */
-	if (w->two_node)
-		return;
-	for (uint32_t i = 0; i < table->count; i++) {
-		const struct member *member = &table->members[i];
-		bool known = gone_before(c, member, &table->base);
-
-		if (member->cause == GONE_NOT) {
-			must(!known, "a gone member is back", p);
-		} else if (!known && c->gone_count < SEEN_MAX) {
-			c->gone[c->gone_count].base = table->base;
-			c->gone[c->gone_count++].inc = member->info.inc;
-		}
-	}
-}
-
 static struct wproc *proc_of(struct world *w, const struct incarnation *inc)
 {
 	for (unsigned i = 0; i < WPROCS_MAX; i++)
@@ -171,6 +134,26 @@ static struct wproc *proc_of(struct world *w, const struct incarnation *inc)
 		    incarnation_equal(&w->procs[i].inc, inc))
 			return &w->procs[i];
 	return NULL;
+}
+
+/* Whoever has once seen a member gone never sees it a member again. */
+static void check_gone(struct world *w, struct wproc *p)
+{
+	const struct group_state *table = membership_table(p->m);
+
+	for (uint32_t i = 0; i < table->count; i++) {
+		const struct member *member = &table->members[i];
+		const struct wproc *other = proc_of(w, &member->info.inc);
+		uint64_t bit;
+
+		if (!other)
+			continue;
+		bit = UINT64_C(1) << (other - w->procs);
+		if (member->cause != GONE_NOT)
+			p->seen_gone |= bit;
+		else
+			must(!(p->seen_gone & bit), "a gone member is back", p);
+	}
 }
 
 static void check_start(struct world *w, const struct wproc *p,
@@ -189,6 +172,17 @@ static void check_start(struct world *w, const struct wproc *p,
 		else
 			must(!other || !other->alive || other->leaving,
 			     "started beside one who is alive", p);
+	}
+	/* Not beside one either that the table has never heard of. */
+	for (unsigned i = 0; i < WPROCS_MAX && !w->refounded; i++) {
+		const struct wproc *other = &w->procs[i];
+		const struct member *member =
+			membership_find(p->m, &other->inc);
+
+		if (other->used && other->alive && other->started &&
+		    !other->leaving)
+			must(member && member->cause == GONE_NOT,
+			     "started beside another group", p);
 	}
 }
 
@@ -225,6 +219,22 @@ static void send_bytes(struct world *w, struct wproc *p,
 	queue_put(&p->out_queue, d);
 }
 
+/*
+ * A group that begins anew uses bases again. It knows nothing of an earlier one
+ * that is cut off: there the start-up rule has to keep it from the disk.
+ */
+static void founded(struct world *w, const struct wproc *p)
+{
+	w->checker->tables_count = 0;
+	for (unsigned i = 0; i < WPROCS_MAX; i++) {
+		const struct wproc *other = &w->procs[i];
+
+		if (other->alive && other->admitted &&
+		    !membership_find(p->m, &other->inc))
+			w->refounded = true;
+	}
+}
+
 static void do_update(struct world *w, struct wproc *p,
 		      const struct member_update *up)
 {
@@ -237,9 +247,8 @@ static void do_update(struct world *w, struct wproc *p,
 		must(incarnation_equal(&up->member.info.inc, &p->inc),
 		     "admitted as another", p);
 		p->admitted = true;
-		/* After the end of a group its bases are used again. */
 		if (up->founder)
-			w->checker->tables_count = 0;
+			founded(w, p);
 		break;
 	case MUP_GONE:
 		w->gone++;
@@ -286,8 +295,8 @@ void world_give(struct world *w, struct wproc *p, struct member_event *ev)
 
 	ev->now_ns = w->now_ns;
 	err = membership_step(p->m, ev, &out);
-	must(err == 0 || (err == -22 && (ev->kind == MEV_LEAVE ||
-					 ev->kind == MEV_STOPPED)),
+	must(err == 0 || (err == -22 &&
+			  (ev->kind == MEV_LEAVE || ev->kind == MEV_STOPPED)),
 	     "an event is refused", p);
 	for (size_t i = 0; i < out.count; i++)
 		do_update(w, p, &out.list[i]);
@@ -474,9 +483,8 @@ static void new_rings(struct world *w, const unsigned *part)
 		w->part[i] = part[i];
 		for (unsigned j = 0; j < w->nodes; j++)
 			if (part[j] == part[i])
-				w->ring[j] = (struct ring_id){
-					i + 1, seq[part[i]]
-				};
+				w->ring[j] =
+					(struct ring_id){ i + 1, seq[part[i]] };
 	}
 }
 
@@ -503,9 +511,9 @@ void world_partition(struct world *w, const unsigned *part)
 
 			joined += now && !met[i][j];
 			if (met[i][j] && !now)
-				d->left[left++] = (struct group_left){
-					w->procs[j].name, LEAVE_HOST
-				};
+				d->left[left++] =
+					(struct group_left){ w->procs[j].name,
+							     LEAVE_HOST };
 		}
 		d->ev.config.left_count = left;
 		if (left)
@@ -526,7 +534,24 @@ void world_heal(struct world *w)
 	world_partition(w, together);
 }
 
-/* A gone member is killed where it still runs; then one who can says so. */
+/* By its supervisor, who hears of it; or with all of its host, by a fence. */
+static enum death_proof end_process(struct world *w, struct wproc *by,
+				    struct wproc *dead)
+{
+	bool reachable =
+		node_part(w, by->name.node) == node_part(w, dead->name.node);
+
+	for (unsigned i = 0; i < WPROCS_MAX; i++) {
+		struct wproc *p = &w->procs[i];
+
+		if (p->alive &&
+		    (p == dead ||
+		     (!reachable && p->name.node == dead->name.node)))
+			world_crash(w, p);
+	}
+	return reachable ? PROOF_REAPED : PROOF_FENCED;
+}
+
 static bool prove_one(struct world *w, struct wproc *p)
 {
 	const struct group_state *table = membership_table(p->m);
@@ -540,11 +565,11 @@ static bool prove_one(struct world *w, struct wproc *p)
 
 		if (member->cause == GONE_NOT || member->proof)
 			continue;
-		dead = proc_of(w, &member->info.inc);
-		if (dead && dead->alive)
-			world_crash(w, dead);
 		ev.proof.inc = member->info.inc;
 		ev.proof.proof = PROOF_REAPED;
+		dead = proc_of(w, &member->info.inc);
+		if (dead)
+			ev.proof.proof = end_process(w, p, dead);
 		world_give(w, p, &ev);
 		return true;
 	}

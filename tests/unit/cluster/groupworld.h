@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * groupworld.h - a cluster in memory: nodes, processes of one group, partitions.
+ * groupworld.h - a cluster in memory: nodes, processes of one group,
+ * partitions.
  *
  * It keeps corosync's promises and no others: the processes of one ring get
  * configurations, rings and messages in one order; when a ring breaks, those
  * that stay together have had the same messages, but others may have missed
  * the last ones; a process gets what is due to it whenever it gets to it. A
- * message is bytes on its way, so the codec is part of it. Everything is decided
- * by one seed.
+ * message is bytes on its way, so the codec is part of it. Everything is
+ * decided by one seed.
  */
 #ifndef TEST_GROUPWORLD_H
 #define TEST_GROUPWORLD_H
@@ -47,6 +48,7 @@ struct wproc {
 	uint64_t stop_wanted; /* generation */
 	uint64_t stopped;
 	uint64_t started;
+	uint64_t seen_gone; /* a bit for each process of the world */
 	bool was_disturbed; /* frozen or on a node that was cut off */
 };
 
@@ -56,6 +58,7 @@ struct world {
 	unsigned part[NODES_MAX]; /* of node i + 1 */
 	struct ring_id ring[NODES_MAX];
 	bool two_node;
+	bool refounded; /* while members of an earlier group were alive */
 	uint64_t now_ns;
 	uint32_t next_pid;
 	struct wproc procs[WPROCS_MAX];

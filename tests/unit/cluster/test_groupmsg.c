@@ -39,7 +39,9 @@ static struct member_info some_info(struct ug_prng *prng)
 	info.minor = (uint16_t)ug_prng_u64(prng);
 	info.addr.family = choice == 2 ? 6 : (uint8_t)(choice * 4);
 	info.addr.port = (uint16_t)ug_prng_u64(prng);
-	for (unsigned i = 0; i < (choice == 0 ? 0u : choice == 1 ? 4u : 16u);
+	for (unsigned i = 0; i < (choice == 0	? 0u
+				  : choice == 1 ? 4u
+						: 16u);
 	     i++)
 		info.addr.bytes[i] = (uint8_t)ug_prng_u64(prng);
 	return info;
@@ -63,8 +65,8 @@ static void fill_state(struct ug_prng *prng, uint32_t count)
 		if (member->cause == GONE_LEFT)
 			member->proof = PROOF_LEFT;
 		else if (member->cause != GONE_NOT)
-			member->proof = (enum death_proof)ug_prng_below(prng,
-									 7);
+			member->proof =
+				(enum death_proof)ug_prng_below(prng, 7);
 		member->stopped = ug_prng_u64(prng);
 		member->info = some_info(prng);
 	}
@@ -191,6 +193,50 @@ static void test_damage(void **state)
 	}
 }
 
+static void repair_crc(size_t len)
+{
+	uint32_t crc = ug_crc32(buf + 24, len - 24);
+
+	for (unsigned i = 0; i < 4; i++)
+		buf[20 + i] = (uint8_t)(crc >> 8 * i);
+}
+
+/* What is accepted has one encoding only: nothing was overlooked in it. */
+static void check_hostile(size_t len)
+{
+	static uint8_t again[GROUP_MSG_MAX];
+	struct group_msg got;
+	int err;
+
+	repair_crc(len);
+	err = group_msg_decode(buf, len, &got, &taken);
+	if (err) {
+		assert_true(err == -EBADMSG || err == -EPROTONOSUPPORT);
+		return;
+	}
+	assert_int_equal(group_msg_encode(&got, again, sizeof(again)), len);
+	assert_memory_equal(buf, again, len);
+}
+
+/* A member that means harm makes its checksums right. */
+static void test_hostile(void **state)
+{
+	struct ug_prng prng;
+
+	ug_prng_seed(&prng, 3);
+	for (unsigned run = 0; run < 20000; run++) {
+		struct group_msg msg = some_message(
+			&prng, (enum group_msg_type)(1 + run % GM_ASK));
+		long len = group_msg_encode(&msg, buf, sizeof(buf));
+		unsigned changes = 1 + (unsigned)ug_prng_below(&prng, 3);
+
+		while (changes--)
+			buf[ug_prng_below(&prng, (uint64_t)len)] =
+				(uint8_t)ug_prng_u64(&prng);
+		check_hostile((size_t)len);
+	}
+}
+
 static void test_other_version(void **state)
 {
 	struct group_msg msg = { .type = GM_STOPPED, .major = 9 }, got;
@@ -257,6 +303,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_other_version),
 		cmocka_unit_test(test_impossible_tables),
 	};

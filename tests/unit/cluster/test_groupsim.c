@@ -212,7 +212,7 @@ int main(int argc, char **argv)
 	printf("%lu expelled, %lu overtaken, %lu left\n", met.expelled,
 	       met.overtaken, met.left);
 	return met.starts && met.gone && met.back && met.states &&
-			       met.expelled && met.overtaken && met.left ?
-		       0 :
-		       1;
+			       met.expelled && met.overtaken && met.left
+		       ? 0
+		       : 1;
 }
