@@ -230,6 +230,23 @@ int ring_unlock(struct ring *ring, int node, uint32_t lkid, uint32_t flags,
 	return step(ring, node, &event);
 }
 
+int ring_close(struct ring *ring, int node, uint32_t owner)
+{
+	struct dlm_event event = { .kind = DLM_EV_CLOSE };
+
+	event.close.owner = owner;
+	return step(ring, node, &event);
+}
+
+int ring_purge(struct ring *ring, int node, int32_t target, uint32_t pid)
+{
+	struct dlm_event event = { .kind = DLM_EV_PURGE };
+
+	event.purge.nodeid = target;
+	event.purge.pid = pid;
+	return step(ring, node, &event);
+}
+
 static const struct dlm_cast *last(const struct ring *ring, int node,
 				   uint32_t lkid, enum dlm_update_kind kind)
 {

@@ -52,6 +52,9 @@ int ring_convert(struct ring *ring, int node, uint32_t lkid, enum dlm_mode mode,
 int ring_unlock(struct ring *ring, int node, uint32_t lkid, uint32_t flags,
 		const uint8_t *lvb);
 
+int ring_close(struct ring *ring, int node, uint32_t owner);
+int ring_purge(struct ring *ring, int node, int32_t target, uint32_t pid);
+
 /* The last CAST (or BAST) of a lock; NULL if there is none. */
 const struct dlm_cast *ring_cast(const struct ring *ring, int node,
 				 uint32_t lkid);
