@@ -11,8 +11,8 @@
  * in its order; the rest of it is for pointer blocks. The transaction takes
  * them in the same order.
  *
- * If the group that was found has less room than all runs need, only as much
- * of the first run as fits is done now. The rest becomes dirty again.
+ * If the group that was found has less room than all runs need, as many of them
+ * as fit are done now. The rest becomes dirty again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -123,10 +123,10 @@ static uint32_t meta_max(struct wb_chunk *wc, uint64_t lblock, uint32_t count)
 	return n;
 }
 
-/* How much of a run fits into the hold with its pointer blocks. */
-static uint32_t blocks_that_fit(struct wb_chunk *wc, const struct wb_run *run)
+/* How many blocks of a run fit into room with their pointer blocks. */
+static uint32_t blocks_that_fit(struct wb_chunk *wc, const struct wb_run *run,
+				uint32_t room)
 {
-	uint32_t room = wc->wc_hold.rh_blocks;
 	uint32_t n = UG_MIN(run->count, room);
 
 	while (n) {
@@ -136,17 +136,17 @@ static uint32_t blocks_that_fit(struct wb_chunk *wc, const struct wb_run *run)
 			break;
 		n -= UG_MIN(need - room, n);
 	}
-	/* rgrp_reserve was asked for one block and its way at least. */
-	return UG_MAX(n, 1u);
+	return n;
 }
 
-/* These blocks must wait: dirty again. pp_lock held. */
+/* These blocks must wait: dirty again. */
 static void put_off(struct wb_chunk *wc, const struct wb_run *run)
 {
 	uint32_t done = 0;
 
 	wc->wc_stop = UG_MIN(wc->wc_stop, run->lblock);
 	wc->wc_fresh -= run->count;
+	pthread_mutex_lock(&wc->wc_pp->pp_lock);
 	while (done < run->count) {
 		struct page *pg;
 		unsigned block;
@@ -155,34 +155,40 @@ static void put_off(struct wb_chunk *wc, const struct wb_run *run)
 		page_fail_write(wc->wc_pp, pg, page_range(block, block + n));
 		done += n;
 	}
+	pthread_mutex_unlock(&wc->wc_pp->pp_lock);
 }
 
-/* Of the fresh runs keep the first n blocks of the first one only. */
-static int keep_first(struct wb_chunk *wc, uint32_t n)
+/*
+ * The hold has less than all want: keep the fresh runs that fit, and the
+ * beginning of the first that does not. The others wait, however short they
+ * are, so that the file grows in order. The hold has room for one block at
+ * least.
+ */
+static int keep_fitting(struct wb_chunk *wc)
 {
+	uint32_t room = wc->wc_hold.rh_blocks;
 	unsigned count;
 	struct wb_run *runs = runs_take(wc, &count);
-	bool first = true;
 	int err = 0;
 
-	pthread_mutex_lock(&wc->wc_pp->pp_lock);
+	wc->wc_meta = 0;
 	for (unsigned i = 0; i < count; i++) {
 		struct wb_run *run = &runs[i], rest;
+		uint32_t n = run->count, meta = 0;
 
-		if (!run->fresh) {
-			err = err ? err : wb_add_run(wc, run);
-			continue;
+		if (run->fresh) {
+			n = blocks_that_fit(wc, run, room);
+			meta = n ? meta_max(wc, run->lblock, n) : 0;
+			room = n < run->count ? 0 : room - n - meta;
 		}
-		rest = *run;
-		if (first) {
-			rest = run_part(wc, run, n, run->count - n);
-			run->count = n;
-			err = err ? err : wb_add_run(wc, run);
-		}
-		first = false;
-		put_off(wc, &rest);
+		rest = run_part(wc, run, n, run->count - n);
+		run->count = n;
+		wc->wc_meta += meta;
+		if (n && !err)
+			err = wb_add_run(wc, run);
+		if (rest.count)
+			put_off(wc, &rest);
 	}
-	pthread_mutex_unlock(&wc->wc_pp->pp_lock);
 	free(runs);
 	return err;
 }
@@ -232,12 +238,8 @@ static int reserve(struct wb_chunk *wc, bool nowait)
 			   &wc->wc_hold);
 	if (err)
 		return err;
-	if (wc->wc_hold.rh_blocks < want) {
-		uint32_t n = blocks_that_fit(wc, run);
-
-		wc->wc_meta = meta_max(wc, run->lblock, n);
-		err = keep_first(wc, n);
-	}
+	if (wc->wc_hold.rh_blocks < want)
+		err = keep_fitting(wc);
 	return err ? err : assign(wc);
 }
 

@@ -99,13 +99,18 @@ static void write_file(struct file *f, const void *buf, size_t len,
 	oracle_write(f, buf, len, flags & FS_IO_APPEND ? f->size : offset);
 }
 
-static void set_size(struct file *f, size_t size)
+static void set_size_of(struct inode *ip, uint64_t size)
 {
 	struct fs_setattr set = { .valid = FS_SET_SIZE, .size = size };
 	struct fs_attr attr;
 
-	assert_int_equal(fs_setattr(&volume_req, f->ip, &set, &attr), 0);
+	assert_int_equal(fs_setattr(&volume_req, ip, &set, &attr), 0);
 	assert_int_equal(attr.size, size);
+}
+
+static void set_size(struct file *f, size_t size)
+{
+	set_size_of(f->ip, size);
 	if (size < f->size)
 		memset(f->bytes + size, 0, f->size - size);
 	f->size = size;
@@ -954,6 +959,83 @@ static void test_withdrawn(void **state)
 	end();
 }
 
+/* What nobody can read any more is not written. */
+static void test_temporary_file(void **state)
+{
+	struct volume_geometry g = { 0 };
+	struct fs_statfs before, after;
+	uint64_t writes;
+	struct file f;
+
+	volume_make(&vol, &g);
+	mount_on_fault();
+	fs_statfs(vol.fs, &before);
+	file_init(&f, ROOT, "tmp", 1 << 20);
+	memset(scratch, 't', 1 << 20);
+	write_file(&f, scratch, 1 << 20, 0, 0);
+	assert_int_equal(unlink_name(&vol, ROOT, "tmp"), 0);
+	/* Open: it can be read. */
+	fs_work_run(vol.fs, FS_WORK_WRITEBACK, true);
+	check_file(&f, 0);
+	write_file(&f, scratch, 1 << 20, 0, 0);
+	assert_true(space_promised(vol.fs) == 0);
+	set_size(&f, 0);
+	write_file(&f, scratch, 1 << 20, 0, 0);
+	file_fini(&f);
+	writes = fault_seen(fault, LAYER_WRITE);
+	fs_work_run(vol.fs, FS_WORK_WRITEBACK, true);
+	fs_work_run(vol.fs, FS_WORK_EVICT, true);
+	assert_int_equal(fault_seen(fault, LAYER_WRITE), writes);
+	assert_nothing_promised();
+	fs_work_run(vol.fs, FS_WORK_COMMIT, true);
+	fs_statfs(vol.fs, &after);
+	assert_int_equal(after.bfree, before.bfree);
+	assert_int_equal(unmount_fault(), 0);
+	volume_fsck(&vol);
+	volume_remove(&vol);
+}
+
+/*
+ * Scattered blocks on a volume whose groups are nearly full: a round gets
+ * fewer places than it wants.
+ */
+static void test_scattered_when_full(void **state)
+{
+	struct volume_geometry g = { .bsize = 1024, .size_mib = 96 };
+	uint64_t fill_id, id, at, total = 0;
+	struct inode *fill, *ip;
+	unsigned n = 0;
+
+	begin(&g);
+	fill_id = make_file(&vol, ROOT, "fill");
+	fill = node(&vol, fill_id);
+	memset(scratch, 'f', BIG_PIECE);
+	while (do_write(fill, scratch, BIG_PIECE, total, 0) == BIG_PIECE)
+		total += BIG_PIECE;
+	assert_int_equal(file_writeback(fill), 0);
+	set_size_of(fill, total - (3 << 20));
+	id = make_file(&vol, ROOT, "sparse");
+	ip = node(&vol, id);
+	for (at = 0; n < 600; n++, at += 1 << 20) {
+		((uint64_t *)scratch)[0] = at;
+		if (do_write(ip, scratch, 1024, at, 0) != 1024)
+			break;
+	}
+	assert_true(n > 200);
+	assert_int_equal(fs_fsync(&volume_req, ip, false), 0);
+	assert_nothing_promised();
+	file_drop_pages(ip);
+	for (unsigned i = 0; i < n; i++) {
+		at = (uint64_t)i << 20;
+		assert_int_equal(do_read(ip, scratch, 1024, at, FS_IO_NOCACHE),
+				 1024);
+		assert_int_equal(((uint64_t *)scratch)[0], at);
+	}
+	inode_put(ip);
+	inode_put(fill);
+	end();
+}
+
 /* The other order of data and transaction. */
 static void test_data_writeback(void **state)
 {
@@ -1013,6 +1095,8 @@ int main(void)
 		cmocka_unit_test(test_failing_writes),
 		cmocka_unit_test(test_withdrawn),
 		cmocka_unit_test(test_data_writeback),
+		cmocka_unit_test(test_temporary_file),
+		cmocka_unit_test(test_scattered_when_full),
 	};
 
 	/* One test alone. */
