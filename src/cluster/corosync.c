@@ -551,10 +551,16 @@ static int connect_all(struct cluster *c)
 	err = make_membership(c, self);
 	if (err)
 		goto close_quorum;
-	err = join_group(c);
+	/* First: a report that comes while nobody listens is lost. */
+	err = suplink_retry(&c->proofs.link);
 	if (err)
 		goto free_membership;
+	err = join_group(c);
+	if (err)
+		goto close_proofs;
 	return 0;
+close_proofs:
+	suplink_close(&c->proofs.link);
 free_membership:
 	membership_free(c->membership);
 close_quorum:

@@ -13,6 +13,7 @@
  * SIGKILL that was sent proves nothing, and neither does a process that is a
  * zombie while one of its threads still waits for the disk.
  */
+#include <corosync/quorum.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -84,6 +85,21 @@ static void prove_other(struct supervisor *s, const struct group_ask *ask)
 	answer(s, &ask->inc, PROOF_LIFE_LOCK);
 }
 
+/* What comes back with quorum has come to all who can decide. */
+static bool host_is_quorate(void)
+{
+	quorum_handle_t handle;
+	uint32_t type;
+	int quorate = 0;
+
+	if (quorum_initialize(&handle, NULL, &type) != CS_OK)
+		return false;
+	if (quorum_getquorate(handle, &quorate) != CS_OK)
+		quorate = 0;
+	quorum_finalize(handle);
+	return quorate;
+}
+
 static void on_message(void *arg, struct group_proc from,
 		       const struct group_msg *msg)
 {
@@ -92,7 +108,7 @@ static void on_message(void *arg, struct group_proc from,
 	if (msg->type == GM_DEAD) {
 		if (s->reaped && from.node == s->link.node &&
 		    incarnation_equal(&msg->dead.inc, &s->inc))
-			s->told = true;
+			s->told = host_is_quorate();
 		return;
 	}
 	if (incarnation_equal(&msg->ask.inc, &s->inc))
@@ -108,6 +124,7 @@ static void reap(struct supervisor *s)
 	if (pid == 0 || (pid < 0 && errno == EINTR))
 		return;
 	s->reaped = true;
+	s->told = WIFEXITED(s->wait_status) && !WEXITSTATUS(s->wait_status);
 	answer(s, &s->inc, PROOF_REAPED);
 }
 

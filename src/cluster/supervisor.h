@@ -14,14 +14,20 @@
 
 #include "cluster/groupmsg.h"
 
-/* After the child's end: how long it tries to tell the cluster so. */
-#define SUPERVISOR_REPORT_MS 5000
+/*
+ * After the child's end: how long it tries to tell a quorate cluster so. On a
+ * node that is cut off nobody hears it who needs it, so it waits for the
+ * network longer than an administrator would.
+ */
+#define SUPERVISOR_REPORT_MS 600000
 
 /*
- * Watch the child until it has ended and that has been told. It must be a child
- * of the calling process, and nobody else may wait for it. life_dir is where
- * life locks are, see lifelock.h. Returns 0 and the child's wait(2) status, or
- * a negative errno when the child could not be watched at all.
+ * Watch the child until it has ended and that has been told; an exit with
+ * status 0 means that it has left by its own words, which is known already. It
+ * must be a child of the calling process, and nobody else may wait for it.
+ * life_dir is where life locks are, see lifelock.h. Returns 0 and the child's
+ * wait(2) status, or a negative errno when the child could not be watched at
+ * all.
  *
  * Without corosync it goes on watching, and connects when corosync is there.
  */

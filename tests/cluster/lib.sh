@@ -109,7 +109,7 @@ member() {
 
 # says NAME LINE [SECONDS]: wait for a line of a member.
 says() {
-	wait_for "${3:-20}" "\"$2\" of $1" grep -q -x "$2" "$1"
+	wait_for "${3:-20}" "\"$2\" of $1" grep -s -q -x "$2" "$1"
 }
 
 # Lines of members that begin like this, in one line.
