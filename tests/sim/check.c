@@ -206,9 +206,31 @@ static void check_told(struct world *w, const struct client *holder)
 	}
 }
 
+/* P9: one generation, and a slot for each. */
+static void check_slots(struct world *w)
+{
+	for (unsigned a = 1; a <= w->node_count; a++) {
+		for (unsigned b = a + 1; b <= w->node_count; b++) {
+			const struct node *one = &w->nodes[a];
+			const struct node *other = &w->nodes[b];
+
+			if (!one->alive || !other->alive)
+				continue;
+			if (one->slot == other->slot ||
+			    one->generation != other->generation)
+				fail(w,
+				     "nodes %u and %u: slots %u and %u, "
+				     "generations %u and %u",
+				     a, b, one->slot, other->slot,
+				     one->generation, other->generation);
+		}
+	}
+}
+
 void check_quiet(struct world *w)
 {
 	look(w);
+	check_slots(w);
 	for (unsigned r = 0; r < w->resource_count; r++)
 		check_master(w, r);
 	for (unsigned i = 0; i < seen.lock_count; i++) {
@@ -246,5 +268,106 @@ void check_empty(struct world *w)
 			     "flight, %u saved are left",
 			     id, counts.locks, counts.resources,
 			     counts.in_flight, counts.saved_messages);
+	}
+}
+
+/* P3: order, seen as the queues of one master before and after a step. */
+
+struct queued {
+	uint32_t lkid;
+	unsigned resource;
+	enum dlm_lock_status status;
+	uint32_t exflags;
+};
+
+struct order {
+	struct world *w;
+	int32_t node;
+	struct queued locks[1024];
+	unsigned count;
+};
+
+static struct order was, is;
+static bool order_counts;
+
+static void order_lock(void *arg, const struct dlm_resource_info *resource,
+		       const struct dlm_lock_info *info)
+{
+	struct order *order = arg;
+
+	if (resource->master != order->node ||
+	    order->count == UG_ARRAY_SIZE(order->locks))
+		return;
+	order->locks[order->count++] = (struct queued){
+		.lkid = info->lkid,
+		.resource = resource_of(order->w, &resource->name),
+		.status = info->status,
+		.exflags = info->exflags,
+	};
+}
+
+static void order_look(struct world *w, const struct node *node,
+		       struct order *order)
+{
+	order->w = w;
+	order->node = node->id;
+	order->count = 0;
+	dlm_visit(node->engine, NULL, order_lock, order);
+}
+
+static const struct queued *order_find(const struct order *order, uint32_t lkid)
+{
+	for (unsigned i = 0; i < order->count; i++) {
+		if (order->locks[i].lkid == lkid)
+			return &order->locks[i];
+	}
+	return NULL;
+}
+
+void order_before(struct world *w, const struct node *node)
+{
+	/* looking twice at every step is dear: in one run of three */
+	order_counts = w->seed % 3 == 0 && dlm_is_running(node->engine);
+	if (order_counts)
+		order_look(w, node, &was);
+}
+
+/* Somebody who was before the new holder in its queues, and still is there */
+static void order_check(struct world *w, const struct queued *granted,
+			const struct queued *old)
+{
+	for (unsigned i = 0; i < was.count; i++) {
+		const struct queued *first = &was.locks[i];
+		const struct queued *now;
+
+		if (first == old)
+			return; /* the rest was behind it */
+		if (first->resource != granted->resource ||
+		    (first->status != LKS_WAITING &&
+		     first->status != LKS_CONVERT))
+			continue;
+		now = order_find(&is, first->lkid);
+		if (now && now->status == first->status)
+			fail(w, "node %d: lock %08x was granted before %08x",
+			     was.node, granted->lkid, first->lkid);
+	}
+}
+
+void order_after(struct world *w, const struct node *node)
+{
+	uint32_t free_to_pass = LKF_NOORDER | LKF_EXPEDITE | LKF_HEADQUE |
+				LKF_CONVERT | LKF_ORPHAN;
+
+	if (!order_counts || !dlm_is_running(node->engine))
+		return;
+	order_look(w, node, &is);
+	for (unsigned i = 0; i < is.count; i++) {
+		const struct queued *lock = &is.locks[i];
+		const struct queued *old = order_find(&was, lock->lkid);
+
+		if (lock->status == LKS_GRANTED &&
+		    (!old || old->status == LKS_WAITING) &&
+		    !(lock->exflags & free_to_pass))
+			order_check(w, lock, old);
 	}
 }

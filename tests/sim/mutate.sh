@@ -81,6 +81,9 @@ fault grant-ignores-converting grant.c \
 fault grant-skips-wait-queue grant.c \
 	'return !rsb->convert.first && rsb->waiting.first == lkb;' \
 	'return rsb->waiting.first == lkb;'
+fault arrival-passes-waiters grant.c \
+	'return !rsb->convert.first && !rsb->waiting.first;' \
+	'return !rsb->convert.first;'
 fault no-grant-after-unlock message.c \
 	'	lkb_free(engine, lkb);
 	if (rsb->where == RSB_KEEP)

@@ -70,6 +70,8 @@ struct node {
 	uint64_t member_event_ns; /* membership events of a node keep order */
 	uint64_t tick_ns;
 	unsigned stopped_for; /* the last change it has stopped for */
+	unsigned slot;	      /* as of the last recovery, 0 = none yet */
+	uint32_t generation;
 	struct dlm_engine *engine;
 };
 
@@ -137,6 +139,8 @@ void resource_name(unsigned resource, struct dlm_name *name);
 /* check.c */
 void check_quiet(struct world *w);
 void check_empty(struct world *w);
+void order_before(struct world *w, const struct node *node);
+void order_after(struct world *w, const struct node *node);
 bool all_running(const struct world *w);
 
 /* nomem.c: while set, allocations fail with one in that number */

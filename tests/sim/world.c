@@ -149,6 +149,18 @@ static void send_out(struct world *w, const struct node *from,
 
 /* Steps */
 
+/* P9: a member keeps its slot. */
+static void now_running(struct world *w, struct node *node,
+			const struct dlm_running *running)
+{
+	w->recoveries++;
+	if (!running->slot || (node->slot && node->slot != running->slot))
+		fail(w, "node %d: slot %u becomes %u", node->id, node->slot,
+		     running->slot);
+	node->slot = running->slot;
+	node->generation = running->generation;
+}
+
 static void carry_out(struct world *w, struct node *node,
 		      struct dlm_updates *out)
 {
@@ -165,7 +177,7 @@ static void carry_out(struct world *w, struct node *node,
 			client_told(w, node, up);
 			break;
 		case DLM_UP_RUNNING:
-			w->recoveries++;
+			now_running(w, node, &up->running);
 			break;
 		case DLM_UP_MISMATCH:
 			fail(w, "mismatch reported by node %d", node->id);
@@ -215,8 +227,10 @@ int node_step(struct world *w, struct node *node, struct dlm_event *event)
 
 	event->now_ns = w->now_ns;
 	w->steps++;
+	order_before(w, node);
 	error = step_failing(w, node, event, &out);
 	dlm_check(node->engine);
+	order_after(w, node);
 	carry_out(w, node, &out);
 	for (unsigned n = 0; out.more; n++) {
 		struct dlm_event more = { .kind = DLM_EV_CONTINUE,
@@ -252,6 +266,8 @@ static void node_boot(struct world *w, struct node *node)
 	node->frozen_until_ns = 0;
 	node->tick_ns = UINT64_MAX;
 	node->stopped_for = 0;
+	node->slot = 0;
+	node->generation = 0;
 	config.incarnation = node->incarnation;
 	config.seed = ug_prng_u64(&w->prng);
 	config.toss_ns = 200 * MS + choose(w, 2000 * MS);

@@ -91,8 +91,8 @@ static void some_name(struct hostile *h, uint8_t *bytes, uint32_t *len)
 static int32_t some_result(struct hostile *h)
 {
 	static const int32_t results[] = {
-		0,	  0,	   -EINPROGRESS, -EAGAIN,	-EDEADLK, -EBADR,
-		-ENOTBLK, -ENOENT, -DLM_ECANCEL, -DLM_EUNLOCK,	-12345,	  7,
+		0,	  0,	   -EINPROGRESS, -EAGAIN,      -EDEADLK, -EBADR,
+		-ENOTBLK, -ENOENT, -DLM_ECANCEL, -DLM_EUNLOCK, -12345,	 7,
 	};
 
 	return results[below(h, sizeof(results) / sizeof(results[0]))];
@@ -194,9 +194,9 @@ static void call(struct hostile *h)
 	} else {
 		event.kind = DLM_EV_UNLOCK;
 		event.unlock.lkid = some_id(h);
-		event.unlock.flags = below(h, 3) == 0 ? LKF_CANCEL :
-				     below(h, 2)      ? LKF_FORCEUNLOCK :
-							0;
+		event.unlock.flags = below(h, 3) == 0 ? LKF_CANCEL
+				     : below(h, 2)    ? LKF_FORCEUNLOCK
+						      : 0;
 	}
 	if (give(h, &event) == 0 && event.kind == DLM_EV_LOCK)
 		note_id(h, event.lock.lkid);
@@ -221,8 +221,9 @@ static void restart(struct hostile *h)
 static void lie_for_a_while(uint64_t seed)
 {
 	struct hostile h = { 0 };
-	struct dlm_config config = { .nodeid = 1, .incarnation = 1,
-				     .lvblen = 32, .seed = seed };
+	struct dlm_config config = {
+		.nodeid = 1, .incarnation = 1, .lvblen = 32, .seed = seed
+	};
 
 	ug_prng_seed(&h.prng, seed);
 	assert_int_equal(dlm_engine_new(&config, &h.engine), 0);

@@ -40,17 +40,16 @@ static void test_adopt(void **state)
 	(void)state;
 	ring_lock(r, 1, name, LKM_PR, LKF_PERSISTENT, NULL, &pr);
 	ring_settle(r);
-	assert_int_equal(ring_lock(r, 1, name, LKM_PR, LKF_ORPHAN, NULL,
-				   &adopted),
-			 -ENOENT);
+	assert_int_equal(
+		ring_lock(r, 1, name, LKM_PR, LKF_ORPHAN, NULL, &adopted),
+		-ENOENT);
 	ring_close(r, 1, 7);
 	ring_settle(r);
-	assert_int_equal(ring_lock(r, 1, name, LKM_EX, LKF_ORPHAN, NULL,
-				   &adopted),
-			 -EAGAIN);
-	assert_int_equal(ring_lock(r, 1, name, LKM_PR, LKF_ORPHAN, NULL,
-				   &adopted),
-			 0);
+	assert_int_equal(
+		ring_lock(r, 1, name, LKM_EX, LKF_ORPHAN, NULL, &adopted),
+		-EAGAIN);
+	assert_int_equal(
+		ring_lock(r, 1, name, LKM_PR, LKF_ORPHAN, NULL, &adopted), 0);
 	assert_int_equal(adopted, pr);
 	ring_unlock(r, 1, adopted, 0, NULL);
 	ring_settle(r);
