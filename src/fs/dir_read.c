@@ -6,9 +6,11 @@
  * its blocks stand still and names can be handed out from where they are;
  * i_lock only while a batch is gathered.
  *
- * No-wait: what has been emitted cannot be taken back, so a listing that meets
- * something it would have to wait for ends there, and is just a short one;
- * only if nothing had been emitted is it -EAGAIN.
+ * No-wait: inodes that have been emitted are counted, which is not taken back, so
+ * a listing that meets something it would have to wait for ends there, and is
+ * just a short one. If there is none yet it is -EAGAIN, even if "." and ".." have
+ * been emitted: after a short listing the kernel would go on without attributes,
+ * and look up every name.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -187,6 +189,7 @@ static int emit_with_attributes(struct listing *l, unsigned i)
 		inode_put(ip);
 	else if (ip)
 		name_counted(ip);
+	l->emitted |= !l->full && (ip || !l->req->nowait);
 	return 0;
 }
 
@@ -200,6 +203,7 @@ static int emit_item(struct listing *l, unsigned i)
 		return emit_with_attributes(l, i);
 	de = dirent_of(&l->batch.items[i]);
 	l->full = !l->emit(l->arg, &de);
+	l->emitted |= !l->full;
 	return 0;
 }
 
@@ -226,10 +230,8 @@ static int list_from(struct listing *l, uint64_t cookie)
 
 	do {
 		err = fill(l, cookie);
-		for (i = 0; i < l->batch.count && !err && !l->full; i++) {
+		for (i = 0; i < l->batch.count && !err && !l->full; i++)
 			err = emit_item(l, i);
-			l->emitted |= !err && !l->full;
-		}
 		cookie = l->batch.next;
 	} while (!err && !l->full && cookie);
 	return err;

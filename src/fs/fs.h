@@ -282,6 +282,8 @@ int fs_readdir(const struct fs_req *req, struct inode *dir, uint64_t cookie,
  * The same with attributes: full entries whose inode's lookup count has gone
  * up when emit returned true. entry->nodeid 0 for "." and "..", and for an
  * entry whose inode could not be read.
+ *
+ * -EAGAIN (nowait): no count has gone up, what was emitted is to be forgotten.
  */
 typedef bool (*fs_emit_plus_fn)(void *arg, const struct fs_dirent *de,
 				const struct fs_entry *entry);

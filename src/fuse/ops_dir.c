@@ -63,12 +63,14 @@ static bool listing_emit_plus(void *arg, const struct fs_dirent *de,
 }
 
 /*
- * What has been emitted is an answer, also if what follows failed or would
- * have to be waited for: the kernel comes again for the rest, and emitted
- * entries have been counted.
+ * What has been emitted is an answer, also if what follows failed: the kernel
+ * comes again for the rest, and emitted entries have been counted. Not with
+ * -EAGAIN: then none has been, and the whole is done again.
  */
 static int listing_end(struct op *op, const struct listing *listing, int err)
 {
+	if (err == -EAGAIN)
+		return err;
 	op->reply->data_len = listing->buf.used;
 	return listing->buf.used ? 0 : err;
 }

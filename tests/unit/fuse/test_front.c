@@ -606,8 +606,11 @@ static void test_readdir(void **state)
 	assert_int_equal(rig->reply.data_len, 0);
 	fake.result = -EAGAIN;
 	assert_int_equal(call(rig), -EAGAIN);
-	/* What is there is an answer: the kernel comes again for the rest. */
+	/* Nothing that was emitted counts: the whole is done again. */
 	fake.emit = 1;
+	assert_int_equal(call(rig), -EAGAIN);
+	/* Else what is there is an answer: the kernel comes again. */
+	fake.result = -EIO;
 	assert_int_equal(call(rig), 0);
 	assert_int_equal(rig->reply.data_len, 32);
 
