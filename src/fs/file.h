@@ -109,6 +109,9 @@ int pages_insert(struct pages *pp, struct page *pg, uint64_t index);
 /* Take a page without dirty or delayed blocks out; the caller gives it back. */
 void pages_remove(struct pages *pp, struct page *pg);
 
+/* Clean, and the kernel has it as well: no need to keep it. i_lock held. */
+bool page_is_surplus(const struct inode *ip, const struct page *pg);
+
 /* These blocks have been changed in memory. */
 void page_set_dirty(struct pages *pp, struct page *pg, uint8_t blocks);
 /* Forget that they were. */

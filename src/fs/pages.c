@@ -152,6 +152,16 @@ void pages_remove(struct pages *pp, struct page *pg)
 	pagetable_remove(&pp->pp_table, pg);
 }
 
+bool page_is_surplus(const struct inode *ip, const struct page *pg)
+{
+	uint64_t end = (pg->pg_index + 1) << PAGE_SHIFT;
+
+	if (!(pg->pg_flags & PAGE_NOCACHE) || page_is_busy(pg))
+		return false;
+	/* What is appended to a page needs its beginning. */
+	return end <= ip->i_size || !atomic_load(&ip->i_writers);
+}
+
 bool pages_trylock(struct pages *pp)
 {
 	return pthread_mutex_trylock(&pp->pp_lock) == 0;

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * pages.h - data of files in memory, and its way to the disk.
+ * pages.h - data of files in memory, and its way to the disk: what the other
+ * parts of src/fs may ask of it. How it works is in file.h and writeback.c.
+ *
+ * Errors, where nothing else is said: -EIO (device, journal, withdrawn),
+ * -EUCLEAN, -ENOMEM. After an error of write-back the data is still in memory
+ * and dirty, and the inode's next fsync reports it.
  */
 #ifndef UG_FS_PAGES_H
 #define UG_FS_PAGES_H
@@ -10,7 +15,9 @@
 
 #include "fs/inode.h"
 
+/* limit_bytes: bound of all pages, 16 MiB at least; half of it may be dirty. */
 int pagepool_create(struct fs *fs, uint64_t limit_bytes);
+/* All pages_free(). */
 void pagepool_destroy(struct fs *fs);
 void pagepool_stats(struct fs *fs, uint64_t *bytes, uint64_t *dirty_bytes);
 
@@ -47,10 +54,16 @@ int file_set_size(const struct fs_req *req, struct inode *ip, uint64_t size);
 /* Finish an interrupted truncation (TRUNC_IN_PROG), glock EX held. */
 int file_finish_truncate(struct inode *ip);
 
-/* Memory is short: drop clean pages; write when there are too many dirty. */
+/*
+ * Called now and then, and when memory is short: write when too much is
+ * dirty, drop clean pages, give unused memory back.
+ */
 void pagepool_shrink(struct fs *fs);
 
-/* struct pages of an inode that goes out of memory. Clean and empty. */
+/*
+ * Free the pages of an inode that goes out of memory, and struct pages. The
+ * caller holds the only reference. Waits for reads ahead under way.
+ */
 void pages_free(struct inode *ip);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * tree.h - the pointer tree of an inode: mapping, inserting, freeing.
  *
- * tree_map.c maps and inserts, tree_free.c frees. All metadata blocks go
- * through inode_meta(), so that a wrong block is -EUCLEAN with a sentence.
- * Source: docs/spec/gfs2-ondisk.md 3.5 to 3.7.
+ * tree_map.c maps, tree_insert.c inserts, tree_free.c frees. All metadata
+ * blocks go through inode_meta(), so that a wrong block is -EUCLEAN with a
+ * sentence. Source: docs/spec/gfs2-ondisk.md 3.5 to 3.7.
  */
 #ifndef UG_FS_TREE_H
 #define UG_FS_TREE_H
@@ -14,7 +14,7 @@
 
 struct tree_run {
 	uint64_t pblock; /* 0: a hole */
-	uint32_t count; /* blocks from the one asked for, at least 1 */
+	uint32_t count;	 /* blocks from the one asked for, at least 1 */
 };
 
 /*
@@ -29,8 +29,7 @@ int tree_map(struct inode *ip, uint64_t lblock, uint32_t max, bool nowait,
  * How many pointer blocks mapping [lblock, lblock + count) may need at most,
  * growth of the height included. i_lock held (reading).
  */
-uint32_t tree_meta_max(const struct inode *ip, uint64_t lblock,
-		       uint32_t count);
+uint32_t tree_meta_max(const struct inode *ip, uint64_t lblock, uint32_t count);
 
 /*
  * Blocks (besides the dinode and the group's) that a transaction inserting
@@ -49,8 +48,8 @@ struct tree_set {
 	unsigned ts_cap;
 	struct buf **ts_bufs;
 };
-int tree_prepare(struct inode *ip, uint64_t lblock, uint32_t count,
-		 bool nowait, struct tree_set *set);
+int tree_prepare(struct inode *ip, uint64_t lblock, uint32_t count, bool nowait,
+		 struct tree_set *set);
 void tree_set_release(struct tree_set *set);
 
 /*
@@ -70,8 +69,8 @@ int tree_insert(struct trans *tr, struct inode *ip, struct buf *dibuf,
  * as many transactions as it takes, one resource group each; the dinode stays
  * consistent after each. Pointer blocks that become empty go too. If all is
  * freed and the inode is a file: height 0. metadata: bottom blocks have
- * headers or are journaled (directory table, jdata). The caller holds the glock EX
- * and nothing further. A crash leaves a smaller consistent tree.
+ * headers or are journaled (directory table, jdata). The caller holds the glock
+ * EX and nothing further. A crash leaves a smaller consistent tree.
  */
 int tree_free_from(struct inode *ip, uint64_t lblock);
 

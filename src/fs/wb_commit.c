@@ -200,6 +200,10 @@ static void change_stuffed(struct trans *tr, struct wb_chunk *wc)
 		wc->wc_promised +=
 			page_undelay(wc->wc_pp, pg, pg->pg_delayed, false);
 		page_clear_dirty(wc->wc_pp, pg, pg->pg_dirty);
+		if (page_is_surplus(wc->wc_ip, pg)) {
+			pages_remove(wc->wc_pp, pg);
+			pagepool_give(wc->wc_pp->pp_pool, &pg, 1);
+		}
 	}
 	wc->wc_ip->i_disksize = size;
 	inode_log(tr, wc->wc_ip, wc->wc_dibuf);

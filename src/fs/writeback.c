@@ -274,16 +274,6 @@ static void write_data(struct wb_chunk *chunks, unsigned n)
 
 /* ---- finish ---- */
 
-/* Written, and the kernel has it as well: no need to keep it. */
-static bool may_drop(const struct wb_chunk *wc, const struct page *pg)
-{
-	uint64_t end = (pg->pg_index + 1) << PAGE_SHIFT;
-
-	/* What is appended to a page needs its beginning. */
-	return (pg->pg_flags & PAGE_NOCACHE) && !pg->pg_dirty &&
-	       !(pg->pg_flags & PAGE_READING) && end <= wc->wc_ip->i_size;
-}
-
 /* i_lock written, pp_lock held. */
 static void finish_pages(struct wb_chunk *wc)
 {
@@ -301,7 +291,7 @@ static void finish_pages(struct wb_chunk *wc)
 			continue;
 		}
 		page_end_write(pp, pg, full);
-		if (may_drop(wc, pg)) {
+		if (page_is_surplus(wc->wc_ip, pg)) {
 			pages_remove(pp, pg);
 			wc->wc_pages[drop++] = pg;
 		}
