@@ -270,7 +270,9 @@ static void node_boot(struct world *w, struct node *node)
 	node->generation = 0;
 	config.incarnation = node->incarnation;
 	config.seed = ug_prng_u64(&w->prng);
-	config.toss_ns = 200 * MS + choose(w, 2000 * MS);
+	/* short, so that REMOVE meets requests, or long */
+	config.toss_ns = w->seed % 2 ? 1 + choose(w, 20 * MS) :
+				       200 * MS + choose(w, 2000 * MS);
 	if (w->trace) {
 		config.trace = trace_line;
 		config.trace_arg = node;
