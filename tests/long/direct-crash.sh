@@ -36,6 +36,8 @@ for round in 1 2 3 4 5 6; do
 		oflag=direct conv=notrunc 2> /dev/null &
 	"$pattern" write mnt/new 0 200M $round direct,bs=64K 2> /dev/null &
 	dd if=/dev/zero of=mnt/buffered bs=40k 2> /dev/null &
+	# Log flushes at any time make pointers durable
+	while "$HELPERS/mt_sys" fsync mnt/hole; do :; done > fsync.out 2>&1 &
 	wait_for 30 "some of it" test -s mnt/new
 	sleep 0.$((RANDOM % 9))
 	kill_volume mnt
