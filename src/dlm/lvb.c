@@ -141,7 +141,8 @@ static const struct lkb *lvb_donor(const struct rsb *rsb,
 		{
 			if (!has_block(lkb))
 				continue;
-			if (lkb->grmode > LKM_CR)
+			if (lkb->grmode > LKM_CR &&
+			    !rebuild_mode_is_doubtful(lkb))
 				return lkb;
 			if (!*best ||
 			    (int32_t)(lkb->lvbseq - (*best)->lvbseq) >= 0)

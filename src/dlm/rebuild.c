@@ -263,6 +263,12 @@ static bool outcome_unknown(const struct lkb *lkb)
 		lkb->wait_type == DLM_MSG_CONVERT);
 }
 
+/* The lost master may have taken its mode away, and others have written. */
+bool rebuild_mode_is_doubtful(const struct lkb *lkb)
+{
+	return outcome_unknown(lkb) && (lkb->exflags & LKF_CONVDEADLK);
+}
+
 static bool mode_conflicts(const struct rsb *rsb, const struct lkb *lkb,
 			   int mode)
 {
@@ -349,8 +355,8 @@ void rebuild_finish(struct dlm_engine *engine, struct rsb *rsb)
 		if (rsb->convert.first || rsb->waiting.first)
 			rsb->flags |= RES_GRANT;
 	}
-	end_repair(rsb);
 	lvb_recover(engine, rsb);
+	end_repair(rsb);
 	rsb->flags &= (uint8_t) ~(RES_NEW_MASTER | RES_LVB_LOST);
 }
 
