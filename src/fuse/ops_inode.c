@@ -25,7 +25,7 @@ int op_batch_forget(struct op *op)
 static void put_attr(struct op *op, const struct fs_attr *attr)
 {
 	fuse_encode_attr_out(&op->reply->attr, attr,
-			     op->front->policy.attr_valid);
+			     op->front->policy.attr_known);
 	op->reply->body_len = sizeof(op->reply->attr);
 }
 

@@ -19,6 +19,7 @@ void fuse_policy_defaults(struct fuse_policy_options *opt,
 		.data = data,
 		.entry_ms = valid_ms,
 		.attr_ms = valid_ms,
+		.attr_known_ms = FUSE_FOREVER,
 	};
 }
 
@@ -35,6 +36,7 @@ int fuse_policy_init(struct fuse_policy *policy,
 		.locks = opt->locks,
 		.entry_valid = timeout_of(opt->entry_ms),
 		.attr_valid = timeout_of(opt->attr_ms),
+		.attr_known = timeout_of(opt->attr_known_ms),
 	};
 	if (policy->data == FUSE_DATA_CACHED)
 		return 0;

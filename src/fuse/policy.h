@@ -14,7 +14,9 @@
  *	                cached               direct
  *	names           for ever, also       entry_ms
  *	                missing ones
- *	attributes      for ever             attr_ms
+ *	attributes      for ever             attr_ms with a name, which may
+ *	                                     make the inode in the kernel;
+ *	                                     attr_known_ms of one it knows
  *	directories     the kernel keeps     read each time
  *	                listings: OPENDIR
  *	                is refused
@@ -48,6 +50,12 @@ struct fuse_policy_options {
 	/* Life of names and attributes in the kernel, or FUSE_FOREVER. */
 	uint32_t entry_ms;
 	uint32_t attr_ms;
+	/*
+	 * Of attributes asked for by node id: for ever, as fs_host_ops says when
+	 * they have changed behind the kernel's back, and the kernel, which
+	 * knows the inode, then drops them (docs/spec/fuse.md 4.7b, 5.1).
+	 */
+	uint32_t attr_known_ms;
 	/* flock and fcntl locks come to us instead of staying in the kernel. */
 	bool locks;
 };
@@ -61,6 +69,7 @@ struct fuse_policy {
 	bool locks;
 	struct fuse_timeout entry_valid;
 	struct fuse_timeout attr_valid;
+	struct fuse_timeout attr_known;
 	struct opens *opens; /* direct mode; else NULL */
 	/* Of INIT. */
 	bool direct_mmap;	/* direct handles can be mapped shared */
