@@ -241,6 +241,7 @@ void inode_log(struct trans *tr, struct inode *ip, struct buf *dibuf)
 	struct gfs2_dinode_info di;
 
 	trans_add_meta(tr, dibuf);
+	glock_set_dirty(ip->i_gl);
 	dinode_from_core(ip, &di);
 	gfs2_dinode_encode(&di, dibuf->b_data);
 	atomic_fetch_and(&ip->i_state, ~INODE_DIRTY_TIMES);

@@ -19,6 +19,7 @@
 
 #include "fs/icache.h"
 #include "fs/inode.h"
+#include "fs/pagepool.h"
 #include "fs/pages.h"
 #include "fs/statfs.h"
 #include "fs/work.h"
@@ -41,19 +42,29 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Write one batch of inodes dirtied before the time; how many there were. */
-static unsigned writeback_batch(struct fs *fs, uint64_t before_ns, int *err)
+static unsigned take_batch(struct fs *fs, uint64_t before_ns,
+			   struct inode **batch)
 {
-	struct inode *batch[WRITEBACK_BATCH];
-	unsigned n = 0, i;
-	int e;
+	unsigned n = 0;
 
 	while (n < WRITEBACK_BATCH &&
 	       (batch[n] = icache_next_dirty(fs, before_ns)) != NULL)
 		n++;
-	if (!n)
-		return 0;
-	e = file_writeback_many(batch, n);
+	return n;
+}
+
+/*
+ * Write one batch of inodes dirtied before the time; how many there were. It
+ * counts as a write-back from before the list is touched: a sync that finds an
+ * inode on no list any more waits for who has taken it off.
+ */
+static unsigned writeback_batch(struct fs *fs, uint64_t before_ns, int *err)
+{
+	unsigned epoch = pagepool_writeback_begin(fs->fs_pages);
+	struct inode *batch[WRITEBACK_BATCH];
+	unsigned n = take_batch(fs, before_ns, batch), i;
+	int e = n ? file_writeback_many(batch, n) : 0;
+
 	if (e && !*err)
 		*err = e;
 	for (i = 0; i < n; i++) {
@@ -61,6 +72,7 @@ static unsigned writeback_batch(struct fs *fs, uint64_t before_ns, int *err)
 			inode_mark_dirty(batch[i]);
 		inode_put(batch[i]);
 	}
+	pagepool_writeback_end(fs->fs_pages, epoch);
 	return n;
 }
 
