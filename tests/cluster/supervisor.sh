@@ -39,6 +39,7 @@ says member1 "gone 3 host"
 "$lab" heal 3
 says member1 "proved 3 reaped"
 says member1 "start 7: 1"
+wait_for 20 "the end of the supervisor" test -e member3.status
 
 # Cut off and then killed: the report waits for somebody who can use it.
 member member3 3 -s
