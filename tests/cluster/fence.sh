@@ -25,12 +25,13 @@ same "metadata" "$(echo action=metadata | "$fence" |
 	grep -o '<action ' | wc -l)" 6
 
 # Frozen, cut off, with a process that was stopped by itself: off is off.
-"$lab" exec 2 sleep 2000 &
-wait_for 10 "a process" pgrep -f 'sleep 2000' > /dev/null
+nap=2000.$$ # nobody else's
+"$lab" exec 2 sleep $nap &
+wait_for 10 "a process" pgrep -f "sleep $nap" > /dev/null
 "$lab" freeze 2 all
 "$lab" cut 2
 agent 0 'nodename=node2\naction=off\nplug=2\n' 3
-[ -z "$(pgrep -f 'sleep 2000')" ] || fail "a process of the node is alive"
+[ -z "$(pgrep -f "sleep $nap")" ] || fail "a process of the node is alive"
 agent 2 'action=status\nport=2\n'
 agent 0 'action=off\nport=2\n'
 wait_for 20 "the loss of node 2" sees 1 2
