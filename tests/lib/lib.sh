@@ -172,32 +172,39 @@ full_path() {
 	esac
 }
 
-# The process id of a mount process.
-mount_pid() {
+run_file() {
 	local dev
 	dev=$(awk -v dir="$(full_path "$1")" '$5 == dir { dev = $3 } END { print dev }' \
 		/proc/self/mountinfo)
-	awk '$1 == "pid" { print $2 }' "/run/ugfs/$dev"
+	echo "/run/ugfs/$dev"
+}
+
+# The process id of a mount process.
+mount_pid() {
+	awk '$1 == "pid" { print $2 }' "$(run_file "$1")"
 }
 
 # As a crash: nothing is written from here on. The dead mount is cleared away.
+# The lock falls when the last thread has gone, which may be in the middle of a
+# write; until then the image is in use.
 kill_volume() {
 	local pid
 	pid=$(mount_pid "$1")
+	exec 7< "$(run_file "$1")"
 	kill -KILL "$pid"
-	wait_for 30 "the end of process $pid" process_gone "$pid"
+	flock -s 7
+	exec 7<&-
 	umount -i "$1" || umount -i -l "$1"
 }
 
+# No thread is left: the first one can be a zombie long before the others go.
 process_gone() {
-	! kill -0 "$1" 2>/dev/null ||
-		grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null
-}
-
-# A process that has closed everything: it holds no device and no lock any more,
-# although the kernel may still be busy with its end.
-process_done() {
-	process_gone "$1" || [ -z "$(ls "/proc/$1/fd" 2>/dev/null)" ]
+	local tasks
+	tasks=$(ls "/proc/$1/task" 2>/dev/null | wc -l)
+	[ "$tasks" = 0 ] || {
+		[ "$tasks" = 1 ] &&
+			grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null
+	}
 }
 
 # The referee: exit status 0, and not a line but those of a clean run. It can

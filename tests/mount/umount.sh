@@ -10,7 +10,7 @@ pid=$(mount_pid mnt)
 head -c 100000000 /dev/urandom > data
 cp data mnt/data
 umount_volume mnt
-process_done "$pid" || fail "umount returned while process $pid was running"
+wait_for 5 "the process to have gone" process_gone "$pid"
 clean_fsck vol.img
 same "files left in /run/ugfs" "$(ls /run/ugfs)" ""
 mount_volume vol.img mnt
@@ -49,10 +49,10 @@ mkdir other
 mount --bind mnt other
 pid=$(mount_pid mnt)
 umount_volume mnt
-! process_done "$pid" || fail "the process went with the first of two views"
+! process_gone "$pid" || fail "the process went with the first of two views"
 same "the other view" "$(cat other/last)" last
 umount_volume other
-process_done "$pid" || fail "the process has survived the last view"
+wait_for 5 "the process to go with the last view" process_gone "$pid"
 
 # Covered by another mount: that one stays
 mount_volume vol.img mnt

@@ -30,10 +30,9 @@ umount_clean mnt vol.img
 # A crash while it is open: the next mount releases it
 mount_volume vol.img mnt
 hold b 20971520
-kill -KILL "$(mount_pid mnt)"
+kill_volume mnt
 exec 6>&-
 wait "$holder" || true
-umount -i mnt
 mount_volume vol.img mnt
 wait_for 20 "its blocks to be free" is_free
 umount_clean mnt vol.img
