@@ -194,7 +194,7 @@ kill_volume() {
 	kill -KILL "$pid"
 	flock -s 7
 	exec 7<&-
-	umount -i "$1" || umount -i -l "$1"
+	umount -i "$1" 2>/dev/null || umount -i -l "$1"
 }
 
 # No thread is left: the first one can be a zombie long before the others go.
