@@ -32,7 +32,7 @@
 #define GLOCK_IDLE_SEC 300u
 #define GLOCK_SHRINK_MAX 64u
 /* How often they are looked for. */
-#define GLOCK_WALK_SEC 1u
+#define GLOCK_WALK_SEC 30u
 
 static uint64_t now_ns(void)
 {
@@ -131,8 +131,12 @@ static void run_checkpoint(struct fs *fs, bool now)
 		journal_writeback(fs->fs_journal, CHECKPOINT_TARGET_PERCENT);
 }
 
-/* A walk over all glocks: too much for each inode that is to be freed. */
-static void drop_idle_glocks(struct fs *fs)
+/*
+ * Groups give back their bitmaps. Inodes leave memory with the inode cache,
+ * and those of system files hold buffers for the whole mount. A walk over all
+ * glocks is too much for each time that an inode is freed.
+ */
+static void drop_idle_groups(struct fs *fs)
 {
 	struct timespec ts;
 
@@ -140,7 +144,7 @@ static void drop_idle_glocks(struct fs *fs)
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	if (ts.tv_sec > GLOCK_IDLE_SEC)
-		glock_table_shrink(fs->fs_glocks,
+		glock_table_shrink(fs->fs_glocks, LM_TYPE_RGRP,
 				   (uint64_t)ts.tv_sec - GLOCK_IDLE_SEC,
 				   GLOCK_SHRINK_MAX);
 }
@@ -149,7 +153,7 @@ static void run_evict(struct fs *fs)
 {
 	icache_run_evict(fs);
 	icache_shrink(fs);
-	drop_idle_glocks(fs);
+	drop_idle_groups(fs);
 }
 
 void fs_work_run(struct fs *fs, enum fs_work work, bool now)

@@ -165,12 +165,12 @@ static inline void glock_dq_if_held(struct glock_holder *gh)
 void glock_table_withdraw(struct glock_table *table);
 
 /*
- * Let idle glocks go: demote to unlocked at most max of those that have had no
- * holder since before this CLOCK_MONOTONIC second. Syncs and invalidates in
- * the calling thread.
+ * Let idle glocks of one type go: demote to unlocked at most max of those that
+ * have had no holder since before this CLOCK_MONOTONIC second. Syncs and
+ * invalidates in the calling thread.
  */
-void glock_table_shrink(struct glock_table *table, uint64_t idle_before_sec,
-			unsigned max);
+void glock_table_shrink(struct glock_table *table, enum lm_type type,
+			uint64_t idle_before_sec, unsigned max);
 
 /*
  * One line per glock and holder, in GFS2's dump format (docs/spec/glocks.md

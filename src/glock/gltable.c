@@ -329,14 +329,14 @@ static bool is_idle_since(const struct glock *gl, uint64_t before_sec)
 }
 
 static void batch_collect(struct batch *batch, struct glock_shard *shard,
-			  uint64_t before_sec, unsigned max)
+			  enum lm_type type, uint64_t before_sec, unsigned max)
 {
 	struct glock *gl = NULL;
 
 	batch->count = 0;
 	pthread_mutex_lock(&shard->lock);
 	while (batch->count < max && (gl = glock_shard_next(shard, gl))) {
-		if (gl->gl_dying)
+		if (gl->gl_dying || gl->gl_ops->type != type)
 			continue;
 		pthread_mutex_lock(&gl->gl_lock);
 		if (is_idle_since(gl, before_sec)) {
@@ -370,14 +370,14 @@ static void batch_demote(struct batch *batch)
 	}
 }
 
-void glock_table_shrink(struct glock_table *table, uint64_t idle_before_sec,
-			unsigned max)
+void glock_table_shrink(struct glock_table *table, enum lm_type type,
+			uint64_t idle_before_sec, unsigned max)
 {
 	struct batch batch;
 
 	for (unsigned s = 0; s < GLOCK_SHARDS && max; s++) {
 		do {
-			batch_collect(&batch, &table->shards[s],
+			batch_collect(&batch, &table->shards[s], type,
 				      idle_before_sec,
 				      UG_MIN(max, SHRINK_BATCH));
 			batch_demote(&batch);

@@ -640,17 +640,17 @@ static void test_shrink(void **state)
 	}
 	assert_int_equal(glock_nq(gl[0], SH, GL_SKIP, &held), 0);
 	/* Nothing is that old. */
-	glock_table_shrink(f->table, 1, 1000);
+	glock_table_shrink(f->table, LM_TYPE_INODE, 1, 1000);
 	fake_expect(f, "");
 	for (int round = 0; round < 3; round++) {
-		glock_table_shrink(f->table, UINT32_MAX, 10);
+		glock_table_shrink(f->table, LM_TYPE_INODE, UINT32_MAX, 10);
 		f->trace[0] = '\0';
 	}
 	for (uint64_t i = 0; i < 300; i++)
 		unlocked += glock_state(gl[i]) == UN;
 	assert_int_equal(unlocked, 30);
 	for (int round = 0; round < 30; round++) {
-		glock_table_shrink(f->table, UINT32_MAX, 10);
+		glock_table_shrink(f->table, LM_TYPE_INODE, UINT32_MAX, 10);
 		f->trace[0] = '\0';
 	}
 	for (uint64_t i = 1; i < 300; i++)

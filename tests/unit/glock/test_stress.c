@@ -317,7 +317,7 @@ static void *worker_main(void *arg)
 		if (n % 64 == 0)
 			glock_table_check(table);
 		if (n % 256 == 0)
-			glock_table_shrink(table, UINT32_MAX, 2);
+			glock_table_shrink(table, LM_TYPE_INODE, UINT32_MAX, 2);
 	}
 	for (unsigned i = 0; i < OBJECTS; i++) {
 		if (w->kept[i])
