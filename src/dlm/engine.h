@@ -483,6 +483,7 @@ void rcom_send_lock(struct dlm_engine *engine, struct lkb *lkb);
 
 /* rebuild.c */
 void rebuild_forget_gone(struct dlm_engine *engine, int32_t nodeid);
+bool rebuild_outcome_unknown(const struct lkb *lkb);
 bool rebuild_mode_is_doubtful(const struct lkb *lkb);
 void rebuild_doubt_masters(struct dlm_engine *engine);
 void rebuild_waiter(struct dlm_engine *engine, struct lkb *lkb);

@@ -87,7 +87,10 @@ void lvb_on_unlock(struct dlm_engine *engine, struct lkb *lkb)
 		lvb_write(engine, lkb);
 }
 
-/* A call with LKF_VALBLK that may write: what the caller passes counts. */
+/*
+ * A call with LKF_VALBLK that may write: what the caller passes counts, unless
+ * it only marks the block; then the last value is what is kept under the mark.
+ */
 void lvb_take_argument(struct dlm_engine *engine, struct lkb *lkb,
 		       const uint8_t *lvb)
 {
@@ -95,7 +98,7 @@ void lvb_take_argument(struct dlm_engine *engine, struct lkb *lkb,
 		return;
 	if (!lkb->lvb)
 		lkb->lvb = lvb_alloc(engine);
-	if (lkb->grmode >= LKM_PW && lvb)
+	if (lkb->grmode >= LKM_PW && lvb && !(lkb->exflags & LKF_IVVALBLK))
 		memcpy(lkb->lvb, lvb, engine->config.lvblen);
 }
 
@@ -111,10 +114,15 @@ void lvb_take_message(struct dlm_engine *engine, struct lkb *lkb,
 		       UG_MIN(m->extra_len, engine->config.lvblen));
 }
 
-/* The master has granted: the process copy reads by its own modes. */
+/*
+ * The master has granted: the process copy reads by its own modes. Of a write
+ * that keeps the mode it must know the mark: it is the next donor.
+ */
 void lvb_on_reply(struct dlm_engine *engine, struct lkb *lkb,
 		  const struct dlm_lockmsg *m, int from, int to)
 {
+	if (mode_lvb(from, to) == LVB_WRITE)
+		lvb_wrote(lkb);
 	if (!has_block(lkb) || mode_lvb(from, to) != LVB_READ)
 		return;
 	memcpy(lkb->lvb, m->extra, UG_MIN(m->extra_len, engine->config.lvblen));
@@ -152,6 +160,13 @@ static const struct lkb *lvb_donor(const struct rsb *rsb,
 	return NULL;
 }
 
+/* A mark on its way: the lost master may have set it, the resend will. */
+static bool donor_doubts(const struct lkb *lkb)
+{
+	return (lkb->flags & LKB_LVB_DOUBT) ||
+	       ((lkb->exflags & LKF_IVVALBLK) && rebuild_outcome_unknown(lkb));
+}
+
 void lvb_recover(struct dlm_engine *engine, struct rsb *rsb)
 {
 	const struct lkb *best;
@@ -166,14 +181,12 @@ void lvb_recover(struct dlm_engine *engine, struct rsb *rsb)
 		return;
 	if (!rsb->lvb)
 		rsb->lvb = lvb_alloc(engine);
-	if (donor && !(donor->flags & LKB_LVB_DOUBT)) {
+	if (donor && !donor_doubts(donor))
 		rsb->flags &= (uint8_t)~RES_LVB_INVALID;
-	} else if (donor) {
+	else
 		rsb->flags |= RES_LVB_INVALID;
-	} else {
-		rsb->flags |= RES_LVB_INVALID;
+	if (!donor)
 		donor = best;
-	}
 	memcpy(rsb->lvb, donor->lvb, engine->config.lvblen);
 	rsb->lvbseq = donor->lvbseq;
 }

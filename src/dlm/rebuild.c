@@ -256,7 +256,7 @@ int rebuild_take_lock(struct dlm_engine *engine, int32_t from,
 }
 
 /* A conversion whose outcome its holder has not heard. */
-static bool outcome_unknown(const struct lkb *lkb)
+bool rebuild_outcome_unknown(const struct lkb *lkb)
 {
 	return lkb->status == LKS_CONVERT || (lkb->flags & LKB_CONVERTING) ||
 	       (lkb->status == LKS_GRANTED &&
@@ -266,7 +266,7 @@ static bool outcome_unknown(const struct lkb *lkb)
 /* The lost master may have taken its mode away, and others have written. */
 bool rebuild_mode_is_doubtful(const struct lkb *lkb)
 {
-	return outcome_unknown(lkb) && (lkb->exflags & LKF_CONVDEADLK);
+	return rebuild_outcome_unknown(lkb) && (lkb->exflags & LKF_CONVDEADLK);
 }
 
 static bool mode_conflicts(const struct rsb *rsb, const struct lkb *lkb,
@@ -306,7 +306,8 @@ static void repair_conversion(struct dlm_engine *engine, struct lkb *lkb)
 	const struct rsb *rsb = lkb->rsb;
 	int modes[5];
 
-	if (!outcome_unknown(lkb) || !mode_conflicts(rsb, lkb, lkb->grmode))
+	if (!rebuild_outcome_unknown(lkb) ||
+	    !mode_conflicts(rsb, lkb, lkb->grmode))
 		return;
 	possible_modes(lkb, modes);
 	for (unsigned i = 0; modes[i] != LKM_IV; i++) {

@@ -93,6 +93,9 @@ static void block_read(struct world *w, const struct client *c,
 		     c->resource);
 	if (marked || (block->may_be_lost && value == 0))
 		return;
+	if (block->marked_ns && c->since_ns > block->marked_ns)
+		fail(w, "resource %u: read %llu, marked invalid before",
+		     c->resource, (unsigned long long)value);
 	/* beside a writer NL and CR may still read what was before */
 	if (cast->mode <= LKM_CR && value <= block->last)
 		return;
@@ -116,6 +119,13 @@ static uint64_t block_value(struct world *w, const struct client *c, int to)
 	return w->next_value++;
 }
 
+/* From now on it may hold the last value again. */
+static void block_trust(struct block *block)
+{
+	block->must_doubt = false;
+	block->marked_ns = 0;
+}
+
 static void block_written(struct world *w, const struct client *c, int to,
 			  uint32_t flags, uint64_t value)
 {
@@ -123,12 +133,17 @@ static void block_written(struct world *w, const struct client *c, int to,
 
 	if (!block->used || !writes(c->held, to))
 		return;
+	if (w->trace)
+		printf("  node %d: lock %08x of resource %u %s %llu\n", c->node,
+		       c->lkid, c->resource,
+		       flags & LKF_IVVALBLK ? "invalidates, passing" : "writes",
+		       (unsigned long long)value);
 	if (flags & LKF_IVVALBLK) {
 		block->must_doubt = block->may_doubt = true;
 		return;
 	}
 	block->last = value;
-	block->must_doubt = false;
+	block_trust(block);
 	block->may_be_lost = false;
 }
 
@@ -225,6 +240,9 @@ static void check_granted(struct world *w, struct client *c,
 	    !((c->flags & LKF_ALTCW) && cast->mode == LKM_CW))
 		fail(w, "lock %08x: strange alternate %d", c->lkid, cast->mode);
 	w->grants++;
+	/* the mode has stayed: the master has answered, so the mark is set */
+	if (c->held == cast->mode && (c->flags & LKF_IVVALBLK) && !c->unlocking)
+		w->blocks[c->resource].marked_ns = w->now_ns;
 	c->held = cast->mode;
 	c->basts = 0;
 	check_safety(w, c);
@@ -414,7 +432,7 @@ static void do_convert(struct world *w, struct node *node, struct client *c,
 	block_written(w, c, to, c->flags, value);
 	/* an alternate below PW writes what is passed, the last value */
 	if (c->held == LKM_PW && (c->flags & (LKF_ALTPR | LKF_ALTCW)))
-		w->blocks[c->resource].must_doubt = false;
+		block_trust(&w->blocks[c->resource]);
 	c->converting = true;
 	c->since_ns = w->now_ns;
 	if (call(w, node, &event) == 0)
@@ -428,6 +446,7 @@ static void do_unlock(struct world *w, struct node *node, struct client *c,
 {
 	struct dlm_event event = { .kind = DLM_EV_UNLOCK };
 	struct block old_block = w->blocks[c->resource];
+	uint64_t old_since_ns = c->since_ns;
 	bool idle = !c->requesting && !c->converting;
 	/* whether it counts over a conversion depends on what is in flight */
 	uint64_t value =
@@ -445,12 +464,13 @@ static void do_unlock(struct world *w, struct node *node, struct client *c,
 	if (idle)
 		block_written(w, c, LKM_NL, flags, value);
 	else if (c->held >= LKM_PW)
-		w->blocks[c->resource].must_doubt = false;
+		block_trust(&w->blocks[c->resource]);
 	c->unlocking = true;
 	c->since_ns = w->now_ns;
 	if (call(w, node, &event) == 0)
 		return;
 	c->unlocking = false;
+	c->since_ns = old_since_ns;
 	w->blocks[c->resource] = old_block;
 }
 

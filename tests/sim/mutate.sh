@@ -110,13 +110,9 @@ fault lvb-of-dead-writer-trusted lvb.c \
 	'		if (rsb->flags & RES_LVB_LOST)
 			rsb->flags |= RES_LVB_INVALID;' ''
 fault lvb-doubt-lost-with-master lvb.c \
-	'donor && !(donor->flags & LKB_LVB_DOUBT)' 'donor'
+	'donor && !donor_doubts(donor)' 'donor'
 fault lvb-newest-copy-trusted lvb.c \
-	'	} else {
-		rsb->flags |= RES_LVB_INVALID;
-		donor = best;' \
-	'	} else {
-		donor = best;'
+	'donor && !donor_doubts(donor)' '!donor || !donor_doubts(donor)'
 fault lvb-not-written-on-unlock grant.c \
 	'lvb_on_unlock(engine, lkb);' ''
 fault overlap-cancel-forgotten reply.c \

@@ -60,6 +60,7 @@ struct block {
 	bool may_be_lost; /* at some time since nobody had a lock */
 	bool must_doubt;  /* a writer died or marked it */
 	bool may_doubt;	  /* there was a reason once */
+	uint64_t marked_ns; /* since when a holder knows its mark is set */
 };
 
 struct node {
