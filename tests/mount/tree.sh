@@ -9,7 +9,7 @@ mount_volume vol.img mnt
 free_before=$(stat -f -c %f mnt)
 files_before=$(stat -f -c %d mnt)
 
-tar cf tree.tar -C /usr include share/doc
+tar cf tree.tar -C /usr include
 mkdir ref mnt/one
 tar xf tree.tar -C ref
 tar xf tree.tar -C mnt/one
