@@ -61,11 +61,11 @@ void convert_go(struct dlm_engine *engine, struct lkb *lkb)
 	send_lkb(engine, lkb, lkb->rsb->master, DLM_MSG_CONVERT, 0);
 }
 
-/* PW to EX reads, unless it ends in an alternate below PW. */
+/* PW to EX reads, unless it ends below PW: an alternate, or a demotion. */
 static bool may_write(const struct lkb *lkb)
 {
 	return mode_lvb(lkb->grmode, lkb->rqmode) == LVB_WRITE ||
-	       (lkb->exflags & (LKF_ALTPR | LKF_ALTCW));
+	       (lkb->exflags & (LKF_ALTPR | LKF_ALTCW | LKF_CONVDEADLK));
 }
 
 int call_convert(struct dlm_engine *engine, struct dlm_lock_args *args)
