@@ -296,8 +296,8 @@ void record_event(struct record *rec, size_t index, struct record_event *ev)
  */
 static size_t crash_done(const struct record_crash *crash)
 {
-	return crash->upto && crash->last_in_flight ? crash->upto - 1 :
-						      crash->upto;
+	return crash->upto && crash->last_in_flight ? crash->upto - 1
+						    : crash->upto;
 }
 
 /* Writes with returned_at up to this are durable by a flush. */
@@ -473,30 +473,31 @@ static int apply_event(struct pagestore *store, const struct event *ev,
 static int apply_events(struct record *rec, const struct record_crash *crash,
 			struct pagestore *store)
 {
-	const struct record_loss *loss = crash->losses;
-	const struct record_loss *end = loss + crash->losses_count;
-	size_t covered;
+	size_t covered, next = 0; /* index of the next loss */
 
 	if (crash->upto > rec->count)
 		return -EINVAL;
 	covered = crash_covered(rec, crash);
 	for (size_t i = 0; i < crash->upto; i++) {
 		const struct event *ev = &rec->events[i];
-		bool lossy = loss != end && loss->event == i;
+		const struct record_loss *loss = NULL;
 		int err;
 
-		if (lossy && !event_pending(rec, crash, i, covered))
+		if (next < crash->losses_count &&
+		    crash->losses[next].event == i)
+			loss = &crash->losses[next];
+
+		if (loss && !event_pending(rec, crash, i, covered))
 			return -EINVAL;
 		if (ev->kind != RECORD_WRITE)
 			continue;
-		err = apply_event(store, ev, lossy ? loss : NULL,
-				  rec->sector_bytes);
+		err = apply_event(store, ev, loss, rec->sector_bytes);
 		if (err)
 			return err;
-		loss += lossy;
+		next += loss != NULL;
 	}
 	/* One that names nothing, or comes out of order. */
-	return loss == end ? 0 : -EINVAL;
+	return next == crash->losses_count ? 0 : -EINVAL;
 }
 
 int record_image(struct record *rec, const struct record_crash *crash,
