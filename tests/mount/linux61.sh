@@ -6,7 +6,8 @@
 . "$lib/peer.sh"
 
 mkdir guest guest/lib
-cp "$UGFS" "$HELPERS"/mt_* guest/
+cp -r "$UGFS" "$HELPERS"/mt_* guest/
+rm -rf guest/*.p
 for lib_file in $(ldd "$UGFS" "$HELPERS/mt_pattern" |
 	awk '$3 ~ /^\// { print $3 }' | sort -u); do
 	cp -n "$lib_file" guest/lib/
@@ -21,7 +22,7 @@ mkdir -p /mnt/u
 for mode in kernel own; do
 	echo "mode $mode on $(uname -r)"
 	run ugfs mount -L /job/log.$mode -o pagecache=$mode /dev/vdb /mnt/u
-	grep ugfs /proc/mounts
+	grep 'fuse.*ugfs' /proc/mounts
 	mkdir /mnt/u/$mode
 	cd /mnt/u/$mode
 	run mt_pattern write big 0 20M 1
