@@ -77,7 +77,10 @@ fail() {
 	for f in "$work"/*.log "$work"/sanitizer.*; do
 		[ -s "$f" ] || continue
 		echo "--- ${f##*/}"
-		tail -n 60 "$f"
+		case $f in
+		*.log) tail -n 60 "$f" ;;
+		*) head -n 120 "$f" ;;
+		esac
 	done >&2
 	exit 1
 }
