@@ -13,7 +13,7 @@
 
 #include "dlm/engine.h"
 
-#define TABLE_FIRST 1024
+#define TABLE_FIRST 64
 
 int lkb_table_init(struct dlm_engine *engine)
 {

@@ -218,12 +218,14 @@ static int take_names(struct dlm_engine *engine, struct member *member,
 	if (names_check(rc->names, &last_pos))
 		return -EBADMSG;
 	for (uint32_t pos = 0; pos < rc->names->len;) {
-		names_next(rc->names, &pos, &name, &len);
+		if (names_next(rc->names, &pos, &name, &len))
+			return -EBADMSG;
 		if (directory_record(engine, member->nodeid, name, len))
 			return -ENOMEM;
 	}
 	if (rc->names->len) {
-		names_next(rc->names, &last_pos, &name, &len);
+		if (names_next(rc->names, &last_pos, &name, &len))
+			return -EBADMSG;
 		member->last.len = (uint8_t)len;
 		memcpy(member->last.bytes, name, len);
 	}

@@ -16,7 +16,7 @@
 
 #include "dlm/engine.h"
 
-#define TABLE_FIRST 1024
+#define TABLE_FIRST 64
 
 int rsb_table_init(struct dlm_engine *engine)
 {

@@ -41,11 +41,10 @@ bool all_running(const struct world *w)
 static unsigned resource_of(const struct world *w, const struct dlm_name *name)
 {
 	for (unsigned r = 0; r < w->resource_count; r++) {
-		struct dlm_name ours;
+		const struct dlm_name *ours = resource_name(r);
 
-		resource_name(r, &ours);
-		if (ours.len == name->len &&
-		    memcmp(ours.bytes, name->bytes, name->len) == 0)
+		if (ours->len == name->len &&
+		    memcmp(ours->bytes, name->bytes, name->len) == 0)
 			return r;
 	}
 	fail(w, "a resource that nobody has named");

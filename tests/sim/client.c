@@ -13,13 +13,20 @@
 #include "base/compiler.h"
 #include "sim.h"
 
-void resource_name(unsigned resource, struct dlm_name *name)
+/* Made once: names are compared at every step. */
+const struct dlm_name *resource_name(unsigned resource)
 {
+	static struct dlm_name names[RESOURCES_MAX];
+	struct dlm_name *name = &names[resource];
+
+	if (name->bytes[0])
+		return name;
 	name->len =
 		(uint8_t)snprintf((char *)name->bytes, DLM_NAME_MAX, "%8x%16x",
 				  resource % 3, resource * 77u + 5);
 	if (resource == 5)
 		name->len = 0; /* the empty name is a name */
+	return name;
 }
 
 static bool alive(const struct world *w, const struct client *c)
@@ -396,7 +403,7 @@ static void do_request(struct world *w, struct node *node)
 		.ctx = ctx_of(w, c),
 		.lvb = lvb,
 	};
-	resource_name(c->resource, &event.lock.name);
+	event.lock.name = *resource_name(c->resource);
 	/* the completion may come before the call returns */
 	c->used = c->requesting = true;
 	if (call(w, node, &event))

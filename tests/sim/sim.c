@@ -8,6 +8,7 @@
  * nothing has been asked for a while and no fault is left (check.c).
  */
 #include <getopt.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -18,6 +19,17 @@
 struct totals {
 	uint64_t steps, operations, grants, recoveries, faults, nomems;
 };
+
+static uint64_t seed_under_way;
+
+/* An assertion of the engine has failed: say how to see it again. */
+static void on_abort(int signal)
+{
+	(void)signal;
+	printf("FAILED: the engine has aborted; replay: --seed %llu --trace\n",
+	       (unsigned long long)seed_under_way);
+	fflush(stdout);
+}
 
 static void wait_for_peace(struct world *w)
 {
@@ -46,6 +58,7 @@ static void one_schedule(uint64_t seed, bool trace, struct totals *totals)
 	struct world *w = &world;
 
 	memset(w, 0, sizeof(*w));
+	seed_under_way = seed;
 	w->trace = trace;
 	world_setup(w, seed);
 	world_run(w, 1000 * MS);
@@ -96,6 +109,7 @@ int main(int argc, char **argv)
 		else
 			usage();
 	}
+	signal(SIGABRT, on_abort);
 	for (uint64_t i = 0; i < runs; i++)
 		one_schedule(seed + i, trace, &totals);
 	printf("%llu schedules from seed %llu: %llu steps, %llu calls, %llu "

@@ -55,11 +55,11 @@ struct client {
 
 /* What the clients know of a value block. */
 struct block {
-	bool used;	  /* this resource has value blocks on every lock */
-	uint64_t last;	  /* last value written, 0 = never */
-	bool may_be_lost; /* at some time since nobody had a lock */
-	bool must_doubt;  /* a writer died or marked it */
-	bool may_doubt;	  /* there was a reason once */
+	bool used;	    /* this resource has value blocks on every lock */
+	uint64_t last;	    /* last value written, 0 = never */
+	bool may_be_lost;   /* at some time since nobody had a lock */
+	bool must_doubt;    /* a writer died or marked it */
+	bool may_doubt;	    /* there was a reason once */
 	uint64_t marked_ns; /* since when a holder knows its mark is set */
 };
 
@@ -135,7 +135,7 @@ void client_node_died(struct world *w, const struct node *node);
 void client_step_done(struct world *w);
 unsigned clients_left(const struct world *w);
 void clients_print(const struct world *w);
-void resource_name(unsigned resource, struct dlm_name *name);
+const struct dlm_name *resource_name(unsigned resource);
 
 /* check.c */
 void check_quiet(struct world *w);
