@@ -148,14 +148,21 @@ struct dlm_name {
 	uint8_t bytes[DLM_NAME_MAX];
 };
 
+/*
+ * One slot: of a member, or (nodeid 0) held for one that is gone, which its
+ * incarnation names; free: its journal is clean, the next assignment may use
+ * it.
+ */
 struct dlm_slot {
 	int32_t nodeid;
 	uint16_t slot;
+	bool free;
+	uint64_t incarnation; /* 0 with a nodeid */
 };
 
 struct dlm_slots {
 	uint32_t count;
-	struct dlm_slot slot[DLM_NODES_MAX];
+	struct dlm_slot slot[DLM_SLOTS_MAX];
 };
 
 /* Names of a NAMES_REPLY: records of two bytes (big-endian length) and name */
@@ -232,7 +239,9 @@ enum dlm_update_kind {
 	DLM_UP_CAST,	  /* an operation is complete */
 	DLM_UP_BAST,	  /* the granted mode blocks somebody */
 	DLM_UP_PREPARE,	  /* the lockspace stopped; once per running period */
-	DLM_UP_SLOT_GONE, /* a member is gone, with the slot it had */
+	DLM_UP_SLOT_GONE, /* a member is gone, with the slot it had; nodeid 0:
+			     one that was gone before we came, with hold_slots
+			   */
 	DLM_UP_RUNNING,	  /* recovery is complete; calls are accepted */
 	DLM_UP_MISMATCH,  /* a member has another lvblen: recovery waits */
 };
@@ -252,6 +261,7 @@ struct dlm_running {
 	int32_t nodeid; /* DLM_UP_SLOT_GONE, DLM_UP_MISMATCH: whose */
 	uint16_t slot;	/* ours, or of nodeid; 0 = none */
 	uint32_t generation;
+	uint64_t incarnation; /* DLM_UP_SLOT_GONE: of nodeid */
 };
 
 struct dlm_update {
@@ -277,15 +287,16 @@ void dlm_updates_free(struct dlm_updates *out);
 
 /* Events */
 enum dlm_event_kind {
-	DLM_EV_LOCK,	 /* request, convert or adopt an orphan */
-	DLM_EV_UNLOCK,	 /* unlock, cancel, force-unlock */
-	DLM_EV_CLOSE,	 /* an owner is gone */
-	DLM_EV_PURGE,	 /* release orphans, here or elsewhere */
-	DLM_EV_MESSAGE,	 /* from another member */
-	DLM_EV_STOP,	 /* membership is changing */
-	DLM_EV_START,	 /* these are the members */
-	DLM_EV_TICK,	 /* time has passed */
-	DLM_EV_CONTINUE, /* recovery has more to do */
+	DLM_EV_LOCK,	  /* request, convert or adopt an orphan */
+	DLM_EV_UNLOCK,	  /* unlock, cancel, force-unlock */
+	DLM_EV_CLOSE,	  /* an owner is gone */
+	DLM_EV_PURGE,	  /* release orphans, here or elsewhere */
+	DLM_EV_MESSAGE,	  /* from another member */
+	DLM_EV_STOP,	  /* membership is changing */
+	DLM_EV_START,	  /* these are the members */
+	DLM_EV_TICK,	  /* time has passed */
+	DLM_EV_CONTINUE,  /* recovery has more to do */
+	DLM_EV_SLOT_FREE, /* the journal of a gone member is clean */
 };
 
 /*
@@ -341,6 +352,10 @@ struct dlm_event {
 			const struct dlm_member *members;
 			unsigned count;
 		} start;
+		struct {
+			uint16_t slot; /* both of a DLM_UP_SLOT_GONE */
+			uint64_t incarnation;
+		} slot_free;
 	};
 };
 
@@ -350,6 +365,12 @@ struct dlm_config {
 	uint32_t lvblen;  /* 8n, at most DLM_LVB_MAX */
 	uint64_t toss_ns; /* 0 = DLM_TOSS_NS */
 	uint64_t seed;	  /* of question ids and lock ids */
+	/*
+	 * The same on all members: who is gone keeps its slot until one member
+	 * has given DLM_EV_SLOT_FREE for it (spec 5.11). A file system whose
+	 * journals go by slots needs it.
+	 */
+	bool hold_slots;
 	/* One line without newline per decision; NULL = none. */
 	void (*trace)(void *arg, const char *line);
 	void *trace_arg;
@@ -368,9 +389,10 @@ void dlm_engine_free(struct dlm_engine *engine);
  * (DLM_EV_CLOSE, DLM_EV_PURGE: the rest is to be given again).
  * -EAGAIN: the lockspace is stopped, give the call again after
  * DLM_UP_RUNNING; an orphan of that name has another mode.
- * -EINVAL, -EBUSY, -ENOENT: spec 1.6. -EBADMSG: no member that keeps to the
- * protocol sends this message; nothing has changed. -EPROTO: start without
- * stop, or a list without this member.
+ * -EINVAL, -EBUSY, -ENOENT: spec 1.6; DLM_EV_SLOT_FREE, which is taken in any
+ * state: no such slot is held (others have freed it already). -EBADMSG: no
+ * member that keeps to the protocol sends this message; nothing has changed.
+ * -EPROTO: start without stop, or a list without this member.
  */
 int dlm_step(struct dlm_engine *engine, struct dlm_event *event,
 	     struct dlm_updates *out);
@@ -429,6 +451,9 @@ void dlm_visit(const struct dlm_engine *engine,
 	       void (*lock)(void *arg, const struct dlm_resource_info *,
 			    const struct dlm_lock_info *),
 	       void *arg);
+
+/* The slots of the last recovery, and those that are held. */
+void dlm_slots_view(const struct dlm_engine *engine, struct dlm_slots *out);
 
 /* Assert every rule of the engine's structures. */
 void dlm_check(const struct dlm_engine *engine);

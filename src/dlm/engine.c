@@ -164,6 +164,9 @@ static int step_event(struct dlm_engine *engine, struct dlm_event *event)
 	case DLM_EV_TICK:
 	case DLM_EV_CONTINUE:
 		return step_time(engine);
+	case DLM_EV_SLOT_FREE:
+		return slot_free(engine, event->slot_free.slot,
+				 event->slot_free.incarnation);
 	}
 	return -EINVAL;
 }
@@ -243,6 +246,11 @@ static void fill_lock(const struct dlm_engine *engine, const struct lkb *lkb,
 	};
 	if (lkb_is_process_copy(engine, lkb))
 		info->nodeid = lkb->rsb->master;
+}
+
+void dlm_slots_view(const struct dlm_engine *engine, struct dlm_slots *out)
+{
+	slots_list(engine, true, out);
 }
 
 struct visit {

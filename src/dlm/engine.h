@@ -177,6 +177,13 @@ struct gone {
 	uint16_t slot;
 };
 
+/* The slot of a member that is gone, which its journal keeps in use. */
+struct held_slot {
+	uint64_t incarnation;
+	uint16_t slot;
+	bool free;
+};
+
 struct saved_msg {
 	struct cds_list_head list;
 	uint64_t incarnation;
@@ -256,6 +263,8 @@ struct dlm_engine {
 	uint64_t seq; /* rises with every stop and start */
 	uint32_t generation;
 	uint16_t our_slot;
+	struct held_slot held[DLM_SLOTS_MAX];
+	unsigned held_count;
 	bool was_running; /* since the last DLM_UP_PREPARE */
 	bool anyone_gone;
 	uint64_t next_ask_id;
@@ -460,7 +469,11 @@ void gone_forget(struct dlm_engine *engine);
 void slots_assign(struct dlm_engine *engine);
 void slots_take(struct dlm_engine *engine, const struct dlm_slots *slots,
 		uint32_t generation);
-void slots_list(const struct dlm_engine *engine, struct dlm_slots *out);
+void slots_merge(struct dlm_engine *engine, const struct dlm_slots *slots);
+void slots_list(const struct dlm_engine *engine, bool assigned,
+		struct dlm_slots *out);
+void slot_hold(struct dlm_engine *engine, uint16_t slot, uint64_t incarnation);
+int slot_free(struct dlm_engine *engine, uint16_t slot, uint64_t incarnation);
 
 /* recover.c: the sequence */
 int recover_stop(struct dlm_engine *engine);

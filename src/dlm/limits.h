@@ -15,6 +15,9 @@
 /* Members of a lockspace. */
 #define DLM_NODES_MAX 128
 
+/* Entries of a slot table on the wire: members, and slots that are held. */
+#define DLM_SLOTS_MAX 249
+
 /* A node's share of the directory: at most this much per weight table. */
 #define DLM_WEIGHT_MAX 16
 

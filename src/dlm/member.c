@@ -89,7 +89,9 @@ static void note_gone(struct dlm_engine *engine, const struct member *old,
 	gone->slot = old->slot;
 	cds_list_add_tail(&gone->list, &engine->gone);
 	up->running = (struct dlm_running){ .nodeid = old->nodeid,
-					    .slot = old->slot };
+					    .slot = old->slot,
+					    .incarnation = old->incarnation };
+	slot_hold(engine, old->slot, old->incarnation);
 	rebuild_forget_gone(engine, old->nodeid);
 }
 

@@ -75,7 +75,7 @@ static int rcom_check(const struct dlm_rcom *rc)
 			       ? 0
 			       : -EBADMSG;
 	case DLM_RCOM_STATUS_REPLY:
-		return !rc->slots || rc->slots->count <= DLM_NODES_MAX
+		return !rc->slots || rc->slots->count <= DLM_SLOTS_MAX
 			       ? 0
 			       : -EBADMSG;
 	case DLM_RCOM_STATUS:

@@ -94,16 +94,17 @@ void rcom_send_lock(struct dlm_engine *engine, struct lkb *lkb)
 static int answer_status(struct dlm_engine *engine, const struct dlm_msg *msg,
 			 uint64_t incarnation)
 {
+	bool assigned = engine->status & RS_NODES_ALL;
 	struct dlm_slots *slots = NULL;
 	struct dlm_rcom *rc;
 
 	if (step_reserve(engine, 1))
 		return -ENOMEM;
-	if (msg->rc.need_slots && (engine->status & RS_NODES_ALL)) {
+	if (msg->rc.need_slots && (assigned || engine->held_count)) {
 		slots = malloc(sizeof(*slots));
 		if (!slots)
 			return -ENOMEM;
-		slots_list(engine, slots);
+		slots_list(engine, assigned, slots);
 	}
 	rc = send_rcom(engine, msg->from, incarnation, DLM_RCOM_STATUS_REPLY,
 		       &msg->rc);
@@ -169,12 +170,16 @@ static int answer_lock(struct dlm_engine *engine, const struct dlm_msg *msg)
 
 /* Replies */
 
-static void take_status(struct dlm_engine *engine, struct member *member,
-			const struct dlm_rcom *rc)
+/* Each slot can be news. */
+static int take_status(struct dlm_engine *engine, struct member *member,
+		       const struct dlm_rcom *rc)
 {
 	if (member->asking != ASK_STATUS || member->ask_id != rc->id)
-		return;
+		return 0;
+	if (step_reserve(engine, 1 + (rc->slots ? rc->slots->count : 0)))
+		return -ENOMEM;
 	recover_asked(engine, member, rc);
+	return 0;
 }
 
 static int names_next(const struct dlm_names *names, uint32_t *pos,
@@ -280,8 +285,7 @@ static int receive_reply(struct dlm_engine *engine, struct member *member,
 		return 0;
 	switch (rc->type) {
 	case DLM_RCOM_STATUS_REPLY:
-		take_status(engine, member, rc);
-		return 0;
+		return take_status(engine, member, rc);
 	case DLM_RCOM_NAMES_REPLY:
 		return take_names(engine, member, rc);
 	case DLM_RCOM_LOOKUP_REPLY:

@@ -172,9 +172,13 @@ static bool status_suffices(struct dlm_engine *engine, struct member *member,
 				   reply->status.generation);
 		return true;
 	}
+	if (!(status & bit))
+		return false;
+	if (engine->state == REC_NODES)
+		slots_merge(engine, reply->slots);
 	member->told_slot = reply->status.our_slot;
 	member->told_generation = reply->status.generation;
-	return status & bit;
+	return true;
 }
 
 /* A member has answered the question that was put to it. */

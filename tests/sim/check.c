@@ -205,27 +205,6 @@ static void check_told(struct world *w, const struct client *holder)
 	}
 }
 
-/* P9: one generation, and a slot for each. */
-static void check_slots(struct world *w)
-{
-	for (unsigned a = 1; a <= w->node_count; a++) {
-		for (unsigned b = a + 1; b <= w->node_count; b++) {
-			const struct node *one = &w->nodes[a];
-			const struct node *other = &w->nodes[b];
-
-			if (!one->alive || !other->alive)
-				continue;
-			if (one->slot == other->slot ||
-			    one->generation != other->generation)
-				fail(w,
-				     "nodes %u and %u: slots %u and %u, "
-				     "generations %u and %u",
-				     a, b, one->slot, other->slot,
-				     one->generation, other->generation);
-		}
-	}
-}
-
 void check_quiet(struct world *w)
 {
 	look(w);

@@ -6,6 +6,7 @@
  * all choices come from one seed, so a seed replays a run exactly.
  *
  *   world.c    the queue of events, links, membership, faults
+ *   journals.c whose journal is clean, and who may have its slot
  *   client.c   processes that lock, and what they must never be told
  *   check.c    what must hold when nothing moves any more
  *   nomem.c    allocations that fail
@@ -28,6 +29,7 @@
 #define RESOURCES_MAX 6
 #define CLIENTS_MAX 4096
 #define LVBLEN 32
+#define SLOTS_MAX 64
 
 #define MS 1000000ull
 #define SEC 1000000000ull
@@ -63,6 +65,12 @@ struct block {
 	uint64_t marked_ns; /* since when a holder knows its mark is set */
 };
 
+/* The slot of one that is gone, until its journal is known to be clean. */
+struct gone_slot {
+	unsigned slot;
+	uint64_t incarnation;
+};
+
 struct node {
 	int32_t id;
 	bool alive;
@@ -73,6 +81,8 @@ struct node {
 	unsigned stopped_for; /* the last change it has stopped for */
 	unsigned slot;	      /* as of the last recovery, 0 = none yet */
 	uint32_t generation;
+	struct gone_slot gone[SLOTS_MAX];
+	unsigned gone_count;
 	struct dlm_engine *engine;
 };
 
@@ -94,6 +104,8 @@ struct world {
 	uint64_t link_ns[NODES_MAX + 1][NODES_MAX + 1];
 	uint64_t
 		cut_ns[4096]; /* when the last message of an incarnation came */
+	/* by slot: the incarnation whose journal is not clean, 0 = none */
+	uint64_t dirty[SLOTS_MAX];
 	/* clients */
 	struct client clients[CLIENTS_MAX];
 	unsigned client_high;
@@ -123,9 +135,22 @@ static inline bool chance(struct world *w, unsigned percent)
 void world_run(struct world *w, uint64_t until_ns);
 void world_setup(struct world *w, uint64_t seed);
 void world_heal(struct world *w);
+/* The membership layer has seen something, be it nothing. */
+void world_change(struct world *w);
 void world_end(struct world *w);
 /* Give an event; updates are carried out. Returns what dlm_step() did. */
 int node_step(struct world *w, struct node *node, struct dlm_event *event);
+
+/* journals.c */
+void slot_running(struct world *w, struct node *node,
+		  const struct dlm_running *running);
+void slot_gone(struct world *w, struct node *node,
+	       const struct dlm_running *running);
+void slot_died(struct world *w, const struct node *node);
+void slot_act(struct world *w, struct node *node);
+void check_slots(struct world *w);
+void check_none_held(struct world *w);
+bool slots_gone(const struct world *w);
 
 /* client.c */
 void client_act(struct world *w, struct node *node);

@@ -149,18 +149,6 @@ static void send_out(struct world *w, const struct node *from,
 
 /* Steps */
 
-/* P9: a member keeps its slot. */
-static void now_running(struct world *w, struct node *node,
-			const struct dlm_running *running)
-{
-	w->recoveries++;
-	if (!running->slot || (node->slot && node->slot != running->slot))
-		fail(w, "node %d: slot %u becomes %u", node->id, node->slot,
-		     running->slot);
-	node->slot = running->slot;
-	node->generation = running->generation;
-}
-
 static void carry_out(struct world *w, struct node *node,
 		      struct dlm_updates *out)
 {
@@ -177,12 +165,15 @@ static void carry_out(struct world *w, struct node *node,
 			client_told(w, node, up);
 			break;
 		case DLM_UP_RUNNING:
-			now_running(w, node, &up->running);
+			w->recoveries++;
+			slot_running(w, node, &up->running);
+			break;
+		case DLM_UP_SLOT_GONE:
+			slot_gone(w, node, &up->running);
 			break;
 		case DLM_UP_MISMATCH:
 			fail(w, "mismatch reported by node %d", node->id);
 		case DLM_UP_PREPARE:
-		case DLM_UP_SLOT_GONE:
 			break;
 		}
 	}
@@ -268,6 +259,8 @@ static void node_boot(struct world *w, struct node *node)
 	node->stopped_for = 0;
 	node->slot = 0;
 	node->generation = 0;
+	node->gone_count = 0;
+	config.hold_slots = true;
 	config.incarnation = node->incarnation;
 	config.seed = ug_prng_u64(&w->prng);
 	/* short, so that REMOVE meets requests, or long */
@@ -285,6 +278,7 @@ static void node_boot(struct world *w, struct node *node)
 static void node_die(struct world *w, struct node *node)
 {
 	node->alive = false;
+	slot_died(w, node);
 	w->cut_ns[node->incarnation % 4096] = w->now_ns + choose(w, 3 * MS);
 	dlm_engine_free(node->engine);
 	node->engine = NULL;
@@ -447,6 +441,7 @@ static void rearm_tick(struct world *w, struct node *node)
 static void on_client(struct world *w, struct node *node)
 {
 	client_act(w, node);
+	slot_act(w, node);
 	post(w, w->now_ns + choose(w, w->quiet ? 40 * MS : 4 * MS), EV_CLIENT,
 	     node);
 }
@@ -596,6 +591,11 @@ void world_heal(struct world *w)
 		if (heap[i].kind == EV_KILL || heap[i].kind == EV_FREEZE)
 			heap[i].incarnation = UINT64_MAX;
 	}
+}
+
+void world_change(struct world *w)
+{
+	post(w, w->now_ns, EV_CHANGE, NULL);
 }
 
 void world_end(struct world *w)

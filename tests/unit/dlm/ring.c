@@ -11,12 +11,13 @@
 
 #include "ring.h"
 
-static void boot(struct ring *ring, int node)
+void ring_boot(struct ring *ring, int node)
 {
 	struct dlm_config config = { .nodeid = node, .lvblen = 32 };
 
 	config.incarnation = ++ring->incarnation[node];
 	config.seed = (uint64_t)node * 1000;
+	config.hold_slots = ring->hold_slots;
 	assert_int_equal(dlm_engine_new(&config, &ring->engine[node]), 0);
 }
 
@@ -38,10 +39,14 @@ static void take(struct ring *ring, int node, struct dlm_update *up)
 	assert_true(ring->told_count < RING_LOG);
 	ring->told[ring->told_count].node = node;
 	ring->told[ring->told_count].kind = up->kind;
-	ring->told[ring->told_count++].cast = up->cast;
+	if (up->kind == DLM_UP_CAST || up->kind == DLM_UP_BAST)
+		ring->told[ring->told_count].cast = up->cast;
+	else
+		ring->told[ring->told_count].running = up->running;
+	ring->told_count++;
 }
 
-static int step(struct ring *ring, int node, struct dlm_event *event)
+int ring_step(struct ring *ring, int node, struct dlm_event *event)
 {
 	struct dlm_updates out = { 0 };
 	int error;
@@ -68,7 +73,7 @@ bool ring_deliver(struct ring *ring, int from, int to)
 	event.message.msg = msg;
 	event.message.incarnation = ring->incarnation[from];
 	if (ring->engine[to])
-		assert_int_equal(step(ring, to, &event), 0);
+		assert_int_equal(ring_step(ring, to, &event), 0);
 	dlm_msg_release(msg);
 	free(msg);
 	return true;
@@ -101,7 +106,7 @@ void ring_tick(struct ring *ring, uint64_t ns)
 		struct dlm_event event = { .kind = DLM_EV_TICK };
 
 		if (ring->engine[node])
-			assert_int_equal(step(ring, node, &event), 0);
+			assert_int_equal(ring_step(ring, node, &event), 0);
 	}
 }
 
@@ -123,7 +128,7 @@ void ring_stop(struct ring *ring)
 		struct dlm_event event = { .kind = DLM_EV_STOP };
 
 		if (ring->engine[node])
-			assert_int_equal(step(ring, node, &event), 0);
+			assert_int_equal(ring_step(ring, node, &event), 0);
 	}
 }
 
@@ -144,7 +149,7 @@ void ring_start(struct ring *ring)
 		event.start.members = members;
 		event.start.count = count;
 		if (ring->engine[node])
-			assert_int_equal(step(ring, node, &event), 0);
+			assert_int_equal(ring_step(ring, node, &event), 0);
 	}
 }
 
@@ -164,17 +169,28 @@ void ring_kill(struct ring *ring, int node)
 	}
 }
 
-struct ring *ring_new(unsigned n)
+static struct ring *new_ring(unsigned n, bool hold_slots)
 {
 	struct ring *ring = calloc(1, sizeof(*ring));
 
+	ring->hold_slots = hold_slots;
 	for (int node = 1; node <= (int)n; node++)
-		boot(ring, node);
+		ring_boot(ring, node);
 	ring_start(ring);
 	ring_settle(ring);
 	ring->told_count = 0;
 	ring->sent = 0;
 	return ring;
+}
+
+struct ring *ring_new(unsigned n)
+{
+	return new_ring(n, false);
+}
+
+struct ring *ring_new_holding(unsigned n)
+{
+	return new_ring(n, true);
 }
 
 void ring_free(struct ring *ring)
@@ -200,7 +216,7 @@ int ring_lock(struct ring *ring, int node, const char *name, enum dlm_mode mode,
 	};
 	event.lock.name.len = (uint8_t)strlen(name);
 	memcpy(event.lock.name.bytes, name, strlen(name));
-	error = step(ring, node, &event);
+	error = ring_step(ring, node, &event);
 	*lkid = event.lock.lkid;
 	return error;
 }
@@ -216,7 +232,7 @@ int ring_convert(struct ring *ring, int node, uint32_t lkid, enum dlm_mode mode,
 		.lkid = lkid,
 		.lvb = lvb,
 	};
-	return step(ring, node, &event);
+	return ring_step(ring, node, &event);
 }
 
 int ring_unlock(struct ring *ring, int node, uint32_t lkid, uint32_t flags,
@@ -227,7 +243,7 @@ int ring_unlock(struct ring *ring, int node, uint32_t lkid, uint32_t flags,
 	event.unlock = (struct dlm_unlock_args){ .lkid = lkid,
 						 .flags = flags,
 						 .lvb = lvb };
-	return step(ring, node, &event);
+	return ring_step(ring, node, &event);
 }
 
 int ring_close(struct ring *ring, int node, uint32_t owner)
@@ -235,7 +251,7 @@ int ring_close(struct ring *ring, int node, uint32_t owner)
 	struct dlm_event event = { .kind = DLM_EV_CLOSE };
 
 	event.close.owner = owner;
-	return step(ring, node, &event);
+	return ring_step(ring, node, &event);
 }
 
 int ring_purge(struct ring *ring, int node, int32_t target, uint32_t pid)
@@ -244,7 +260,7 @@ int ring_purge(struct ring *ring, int node, int32_t target, uint32_t pid)
 
 	event.purge.nodeid = target;
 	event.purge.pid = pid;
-	return step(ring, node, &event);
+	return ring_step(ring, node, &event);
 }
 
 static const struct dlm_cast *last(const struct ring *ring, int node,

@@ -15,6 +15,7 @@ struct ring_told {
 	int node;
 	enum dlm_update_kind kind;
 	struct dlm_cast cast;
+	struct dlm_running running;
 };
 
 struct ring {
@@ -27,10 +28,13 @@ struct ring {
 	unsigned told_count;
 	unsigned sent; /* messages, recovery not counted */
 	uint64_t now_ns;
+	bool hold_slots;
 };
 
 /* Nodes 1 to n are members and running. */
 struct ring *ring_new(unsigned n);
+/* The same, slots are held for the gone. */
+struct ring *ring_new_holding(unsigned n);
 void ring_free(struct ring *ring);
 
 /* Deliver the oldest message of one link; false if there is none. */
@@ -43,6 +47,8 @@ void ring_stop(struct ring *ring);
 void ring_start(struct ring *ring);
 /* The node and all that it has sent is gone. */
 void ring_kill(struct ring *ring, int node);
+/* A new incarnation of it, not yet a member. */
+void ring_boot(struct ring *ring, int node);
 void ring_tick(struct ring *ring, uint64_t ns);
 
 int ring_lock(struct ring *ring, int node, const char *name, enum dlm_mode mode,
@@ -61,6 +67,9 @@ const struct dlm_cast *ring_cast(const struct ring *ring, int node,
 const struct dlm_cast *ring_bast(const struct ring *ring, int node,
 				 uint32_t lkid);
 unsigned ring_casts(const struct ring *ring, int node, uint32_t lkid);
+
+/* Give any event; what dlm_step() returned. */
+int ring_step(struct ring *ring, int node, struct dlm_event *event);
 
 /* Asserts that the lock was last granted in this mode. */
 void ring_expect(const struct ring *ring, int node, uint32_t lkid,
