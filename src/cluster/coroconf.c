@@ -13,12 +13,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "cluster/cluster.h"
 #include "cluster/coroconf.h"
 
 #define NODE_NUMBERS_MAX 256
+#define JOIN_TRIES 100
 
 int coro_error(const char *what, cs_error_t status)
 {
@@ -79,6 +81,36 @@ int coroconf_check_two_node(void)
 	    !(info.flags & VOTEQUORUM_INFO_WAIT_FOR_ALL))
 		err = -ENOTUNIQ;
 	return err;
+}
+
+int coroconf_cluster_name(char *out, size_t size)
+{
+	cmap_handle_t handle;
+	char *value;
+	int err = cmap_open(&handle);
+
+	if (err)
+		return err;
+	out[0] = '\0';
+	if (cmap_get_string(handle, "totem.cluster_name", &value) == CS_OK) {
+		snprintf(out, size, "%s", value);
+		free(value);
+	}
+	cmap_finalize(handle);
+	return 0;
+}
+
+int coro_join(cpg_handle_t handle, const struct cpg_name *name)
+{
+	cs_error_t status = CS_ERR_TRY_AGAIN;
+
+	for (unsigned i = 0; i < JOIN_TRIES; i++) {
+		status = cpg_join(handle, name);
+		if (status != CS_ERR_TRY_AGAIN)
+			break;
+		usleep(100000);
+	}
+	return coro_error("join", status);
 }
 
 static bool get_string(cmap_handle_t handle, const char *key, char *out)

@@ -7,6 +7,8 @@
 #define UG_CLUSTER_COROCONF_H
 
 #include <corosync/corotypes.h>
+#include <corosync/cpg.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The token timeout as it is in force, in ms. -EIO. */
@@ -14,6 +16,12 @@ int coroconf_token_ms(uint32_t *out);
 
 /* -ENOTUNIQ: two_node without wait_for_all; -EIO. */
 int coroconf_check_two_node(void);
+
+/* What corosync calls the cluster; empty if it has no name. -EIO. */
+int coroconf_cluster_name(char *out, size_t size);
+
+/* Join a group; corosync says "try again" while its ring is being formed. */
+int coro_join(cpg_handle_t handle, const struct cpg_name *name);
 
 /* As negative errno; what has no meaning for users is logged and -EIO. */
 int coro_error(const char *what, cs_error_t status);

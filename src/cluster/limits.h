@@ -36,4 +36,58 @@
  */
 #define MEMBER_TIMEOUT_NS 10000000000u
 
+/*
+ * How long a host may take to come up with its mounts before the start-up rule
+ * has it fenced (DESIGN 4.7): after a power failure hosts do not boot equally
+ * fast.
+ */
+#define STARTUP_DELAY_NS 30000000000u
+
+/* Links */
+
+/* Bytes of one message, and of the table's name in a handshake. */
+#define LINK_MESSAGE_MAX 65536u
+#define LINK_TABLE_MAX 128
+
+/* Members that one process has links to. */
+#define LINK_PEERS_MAX GROUP_MEMBERS_MAX
+
+/*
+ * With more than LINK_QUEUE_BYTES waiting for a member nothing new is begun
+ * with it until half of them are left; with more than LINK_QUEUE_MAX_BYTES it
+ * is given up: a member that takes nothing for so long holds up all others.
+ */
+#define LINK_QUEUE_BYTES (4u << 20)
+#define LINK_QUEUE_MAX_BYTES (256u << 20)
+
+/* One port for each instance that a host can have. */
+#define LINK_PORT_FIRST 21064
+#define LINK_PORT_LAST (LINK_PORT_FIRST + INSTANCE_MAX)
+
+/* Bytes of the cluster's key. */
+#define LINK_KEY_MIN 16
+#define LINK_KEY_MAX 4096
+
+/* Connections that have not proved yet whose they are; the oldest goes. */
+#define LINK_STRANGERS_MAX 64
+
+/* What a receiver takes before it says so, if it has nothing else to say. */
+#define LINK_ACK_FRAMES 256
+#define LINK_ACK_BYTES 65536u
+
+/* Bytes taken from one connection before others have their turn. */
+#define LINK_READ_BYTES 131072u
+
+/*
+ * Each second a member says that it is alive. What has not answered for a
+ * quarter of MEMBER_TIMEOUT_NS is tried on a new connection: after a gap of the
+ * network TCP itself would try again only after as long as the gap had lasted.
+ *
+ *   0 s  last word    2.5 s  connection dropped, new ones every 10 ms .. 1 s,
+ *   10 s  silent      each given up after 2.5 s
+ */
+#define LINK_PING_NS 1000000000u
+#define LINK_RETRY_FIRST_NS 10000000u
+#define LINK_RETRY_LAST_NS 1000000000u
+
 #endif

@@ -32,6 +32,13 @@
 
 #define RETRY_MS 500
 
+/*
+ * After the child's end: how long it tries to tell a quorate cluster so. On a
+ * node that is cut off nobody hears it who needs it, so it waits for the
+ * network longer than an administrator would.
+ */
+#define REPORT_MS 600000
+
 struct supervisor {
 	struct suplink link;
 	pid_t child;
@@ -163,7 +170,7 @@ static void watch(struct supervisor *s, int pidfd)
 		if (!s->reaped)
 			continue;
 		if (!end)
-			end = now_ms() + SUPERVISOR_REPORT_MS;
+			end = now_ms() + REPORT_MS;
 		if (now_ms() >= end)
 			return;
 		if (!s->told)
@@ -171,14 +178,15 @@ static void watch(struct supervisor *s, int pidfd)
 	}
 }
 
-int supervisor_run(pid_t child, const char *life_dir, int *wait_status)
+int supervisor_run(const struct supervisor_config *config, int *wait_status)
 {
-	struct supervisor s = { .child = child, .life_dir = life_dir };
-	int pidfd, err = incarnation_of(child, &s.inc);
+	struct supervisor s = { .child = config->child };
+	int pidfd, err = incarnation_of(config->child, &s.inc);
 
 	if (err)
 		return err;
-	pidfd = pidfd_open(child, 0);
+	s.life_dir = config->life_dir ? config->life_dir : LIFE_LOCK_DIR;
+	pidfd = pidfd_open(config->child, 0);
 	if (pidfd < 0)
 		return -errno;
 	suplink_init(&s.link, on_message, &s);

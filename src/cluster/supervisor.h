@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * supervisor.h - the parent of a mount process: ends it when the cluster asks,
- * and proves to the cluster that it has ended (DESIGN 4.2 b, 4.4).
+ * proves to the cluster that it has ended, and fences hosts that give no proof
+ * (DESIGN 4.2, 4.4).
  *
  * It holds neither the device nor any descriptor of the mount, and has one
  * thread. For members of its host whose own supervisor is gone it tries their
@@ -10,27 +11,32 @@
 #ifndef UG_CLUSTER_SUPERVISOR_H
 #define UG_CLUSTER_SUPERVISOR_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
-#include "cluster/groupmsg.h"
-
-/*
- * After the child's end: how long it tries to tell a quorate cluster so. On a
- * node that is cut off nobody hears it who needs it, so it waits for the
- * network longer than an administrator would.
- */
-#define SUPERVISOR_REPORT_MS 600000
+struct supervisor_config {
+	pid_t child; /* of the calling process; nobody else may wait for it */
+	const char *life_dir; /* NULL = LIFE_LOCK_DIR */
+	/*
+	 * NULL or "none": this host fences nobody. "manual": likewise, and an
+	 * administrator is expected to. Else a command for sh(1) that does as
+	 * fence agents do: see fenceagent.h.
+	 */
+	const char *fence;
+	const char *fence_action;  /* "off" (also if NULL) or "reboot" */
+	uint32_t kill_timeout_ms;  /* for a host's own proof, 0 = 5000 */
+	uint32_t fence_delay_ms;   /* of the higher of two nodes, 0 = 2000 */
+	uint32_t fence_timeout_ms; /* of one run of the command, 0 = 60000 */
+};
 
 /*
  * Watch the child until it has ended and that has been told; an exit with
- * status 0 means that it has left by its own words, which is known already. It
- * must be a child of the calling process, and nobody else may wait for it.
- * life_dir is where life locks are, see lifelock.h. Returns 0 and the child's
- * wait(2) status, or a negative errno when the child could not be watched at
- * all.
+ * status 0 means that it has left by its own words, which is known already.
+ * Returns 0 and the child's wait(2) status, or a negative errno when the child
+ * could not be watched at all; -EINVAL: fence_action.
  *
  * Without corosync it goes on watching, and connects when corosync is there.
  */
-int supervisor_run(pid_t child, const char *life_dir, int *wait_status);
+int supervisor_run(const struct supervisor_config *config, int *wait_status);
 
 #endif

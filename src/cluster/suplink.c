@@ -10,7 +10,6 @@
 #include "cluster/coroconf.h"
 #include "cluster/suplink.h"
 
-#define GROUP_NAME "ugfs:sup"
 #define SMALL_MSG_MAX 256
 
 static void on_message(cpg_handle_t handle, const struct cpg_name *group,
@@ -60,7 +59,7 @@ int suplink_retry(struct suplink *link)
 		.cpg_deliver_fn = on_message,
 		.cpg_confchg_fn = on_config,
 	};
-	struct cpg_name name = { sizeof(GROUP_NAME) - 1, GROUP_NAME };
+	struct cpg_name name = { sizeof(SUPLINK_GROUP) - 1, SUPLINK_GROUP };
 	cs_error_t status;
 
 	if (link->fd >= 0)

@@ -14,6 +14,8 @@
 
 #include "cluster/groupmsg.h"
 
+#define SUPLINK_GROUP "ugfs:sup"
+
 struct suplink {
 	cpg_handle_t cpg;
 	int fd; /* poll for input; -1 = not connected */

@@ -160,8 +160,6 @@ static void on_update(struct cluster *c, const struct member_update *up)
 static void on_event(void *arg, struct cluster *c,
 		     const struct cluster_event *ev)
 {
-	static bool lease_seen;
-
 	switch (ev->kind) {
 	case CLUSTER_UPDATE:
 		on_update(c, ev->update);
@@ -170,9 +168,10 @@ static void on_event(void *arg, struct cluster *c,
 		printf("quorum %s\n", ev->quorate ? "yes" : "no");
 		break;
 	case CLUSTER_LEASE:
-		if (!lease_seen)
-			printf("lease\n");
-		lease_seen = true;
+		printf("%s\n", ev->lease ? "lease" : "lease ended");
+		break;
+	case CLUSTER_CLEARED:
+		printf("cleared\n");
 		break;
 	case CLUSTER_LOST:
 		printf("lost: %s\n", strerror(-ev->error));
@@ -253,6 +252,7 @@ static int serve(struct cluster *c)
 static int run_member(const char *table, const char *timeout_ms)
 {
 	struct cluster_config config = { .event = on_event };
+	char why[256] = "";
 	struct cluster *c;
 	int err, status;
 
@@ -264,9 +264,9 @@ static int run_member(const char *table, const char *timeout_ms)
 		config.member_timeout_ns =
 			strtoull(timeout_ms, NULL, 10) * 1000000u;
 	signal(SIGTERM, on_term);
-	err = cluster_join(&config, &c);
+	err = cluster_join(&config, &c, why, sizeof(why));
 	if (err) {
-		printf("join: %s\n", strerror(-err));
+		printf("join: %d %s\n", -err, why);
 		return 4;
 	}
 	status = serve(c);
@@ -276,6 +276,7 @@ static int run_member(const char *table, const char *timeout_ms)
 
 static int run_supervised(const char *table, const char *timeout_ms)
 {
+	struct supervisor_config config = { 0 };
 	int err, status;
 	pid_t child = fork();
 
@@ -283,7 +284,8 @@ static int run_supervised(const char *table, const char *timeout_ms)
 		return 5;
 	if (child == 0)
 		exit(run_member(table, timeout_ms));
-	err = supervisor_run(child, LIFE_LOCK_DIR, &status);
+	config.child = child;
+	err = supervisor_run(&config, &status);
 	if (err) {
 		fprintf(stderr, "supervisor: %s\n", strerror(-err));
 		return 5;

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * cluster.c - one thread between corosync and a membership.
+ *
+ * The thread sleeps in poll() on corosync's connections (the group's, quorum's,
+ * that to the supervisors, the kernel's group) and on an eventfd that other
+ * threads ring after they have left a command. Everything about the membership
+ * happens on it.
+ *
+ * With corosync stopped (SIGSTOP) a send can hang; then the lease runs out, as
+ * it must: others read it without this thread, and another one tells its end.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "base/log.h"
+#include "cluster/clock.h"
+#include "cluster/cluster_impl.h"
+
+void cluster_lose(struct cluster *c, const char *what, int err)
+{
+	if (!c->lost)
+		ug_error(c->who, "%s: %s", what, strerror(-err));
+	c->lost = err;
+}
+
+static void tell(struct cluster *c, const struct cluster_event *ev)
+{
+	pthread_mutex_lock(&c->telling);
+	c->config.event(c->config.arg, c, ev);
+	pthread_mutex_unlock(&c->telling);
+}
+
+/* The membership */
+
+static void look_for_proofs(struct cluster *c)
+{
+	if (membership_settled(c->membership))
+		proofs_ask(&c->proofs, membership_table(c->membership),
+			   clock_now_ns());
+}
+
+static void send_message(struct cluster *c, const struct group_msg *msg)
+{
+	int err = outqueue_add(&c->queue, msg);
+
+	if (err)
+		cluster_lose(c, "send", err);
+}
+
+static void flush_queue(struct cluster *c)
+{
+	int err = outqueue_flush(&c->queue);
+
+	if (err && !c->lost)
+		cluster_lose(c, "send", err);
+}
+
+/* Before the callback hears of it: no write may begin any more. */
+static void settled(struct cluster *c, bool is_settled)
+{
+	if (is_settled)
+		c->lease_next_ns = 0;
+	else
+		lease_end(&c->lease);
+}
+
+static void do_update(struct cluster *c, const struct member_update *up)
+{
+	struct cluster_event ev = { CLUSTER_UPDATE };
+
+	if (up->kind == MUP_SEND) {
+		send_message(c, &up->send);
+		return;
+	}
+	if (up->kind == MUP_OUT)
+		settled(c, false);
+	if (up->kind == MUP_SETTLED)
+		settled(c, up->settled);
+	ev.update = up;
+	tell(c, &ev);
+}
+
+void cluster_step(struct cluster *c, struct member_event *ev)
+{
+	bool search = false;
+	int err;
+
+	ev->now_ns = clock_now_ns();
+	c->updates.count = 0;
+	err = membership_step(c->membership, ev, &c->updates);
+	if (err == -ENOMEM)
+		cluster_lose(c, "membership", err);
+	for (size_t i = 0; i < c->updates.count && !c->lost; i++) {
+		const struct member_update *up = &c->updates.list[i];
+
+		search |= up->kind == MUP_GONE ||
+			  (up->kind == MUP_SETTLED && up->settled);
+		do_update(c, up);
+	}
+	flush_queue(c);
+	if (search && !c->lost)
+		look_for_proofs(c);
+}
+
+void cluster_quorum(struct cluster *c, struct ring_id ring, bool quorate)
+{
+	struct cluster_event told = { CLUSTER_QUORUM };
+	struct member_event ev = { .kind = MEV_QUORUM };
+
+	told.quorate = c->quorate = quorate;
+	if (!quorate)
+		lease_end(&c->lease);
+	tell(c, &told);
+	ev.quorum.ring = ring;
+	ev.quorum.quorate = quorate;
+	cluster_step(c, &ev);
+}
+
+static void on_proof(void *arg, const struct group_dead *proof)
+{
+	struct member_event ev = { .kind = MEV_PROOF };
+
+	ev.proof = *proof;
+	cluster_step(arg, &ev);
+}
+
+/* The lease */
+
+/* It does not wait in the queue: late, it would be worth nothing. */
+static void send_lease(struct cluster *c, uint64_t now)
+{
+	struct group_msg msg = { .type = GM_LEASE };
+
+	c->lease_next_ns = now + c->token_ns / 6;
+	msg.major = GROUP_VERSION_MAJOR;
+	msg.has_state = cluster_table(c) != NULL;
+	msg.stamp = now;
+	outqueue_try(&c->queue, &msg);
+}
+
+void cluster_lease_back(struct cluster *c, uint64_t stamp)
+{
+	if (c->quorate && membership_settled(c->membership) &&
+	    stamp <= clock_now_ns())
+		lease_extend(&c->lease, stamp + c->token_ns / 2);
+}
+
+static void on_lease(void *arg, bool held)
+{
+	struct cluster_event ev = { CLUSTER_LEASE };
+	struct cluster *c = arg;
+
+	ev.lease = held;
+	c->config.event(c->config.arg, c, &ev);
+}
+
+/* The thread */
+
+static void run_commands(struct cluster *c)
+{
+	struct command *cmd, *next;
+	uint64_t count;
+
+	if (read(c->bell, &count, sizeof(count)) < 0)
+		return;
+	pthread_mutex_lock(&c->lock);
+	cmd = c->commands;
+	c->commands = NULL;
+	c->commands_tail = &c->commands;
+	pthread_mutex_unlock(&c->lock);
+	for (; cmd; cmd = next) {
+		next = cmd->next;
+		if (!c->lost)
+			cluster_step(c, &cmd->ev);
+		free(cmd);
+	}
+}
+
+static bool is_stopping(struct cluster *c)
+{
+	bool stopping;
+
+	pthread_mutex_lock(&c->lock);
+	stopping = c->stopping;
+	pthread_mutex_unlock(&c->lock);
+	return stopping;
+}
+
+static uint64_t next_due_ns(const struct cluster *c)
+{
+	uint64_t due = membership_wake_ns(c->membership);
+
+	due = UG_MIN(due, c->queue.retry_ns);
+	due = UG_MIN(due, c->lease_next_ns);
+	return UG_MIN(due, c->proofs.next_ns);
+}
+
+static void timers(struct cluster *c)
+{
+	struct member_event tick = { .kind = MEV_TICK };
+	uint64_t now = clock_now_ns();
+
+	if (c->queue.retry_ns <= now)
+		flush_queue(c);
+	if (c->lease_next_ns <= now)
+		send_lease(c, now);
+	if (c->proofs.next_ns <= now) {
+		c->proofs.next_ns = UINT64_MAX;
+		look_for_proofs(c);
+	}
+	if (membership_wake_ns(c->membership) <= now)
+		cluster_step(c, &tick);
+}
+
+static void dispatch(struct cluster *c, const struct pollfd *fds)
+{
+	int err = corosync_dispatch(c, fds[0].revents, fds[1].revents);
+
+	if (!err && fds[4].revents)
+		err = beside_dispatch(&c->beside);
+	if (err)
+		cluster_lose(c, "corosync is gone", err);
+	if (fds[2].revents)
+		run_commands(c);
+	if (fds[3].revents)
+		suplink_dispatch(&c->proofs.link);
+}
+
+static void *thread_main(void *arg)
+{
+	struct cluster *c = arg;
+	struct cluster_event ev = { CLUSTER_LOST };
+
+	pthread_setname_np(pthread_self(), "ugfs-cluster");
+	while (!c->lost && !is_stopping(c)) {
+		struct pollfd fds[] = {
+			{ c->cpg_fd, POLLIN, 0 },
+			{ c->quorum_fd, POLLIN, 0 },
+			{ c->bell, POLLIN, 0 },
+			{ c->proofs.link.fd, POLLIN, 0 },
+			{ c->beside.fd, POLLIN, 0 },
+		};
+
+		if (poll(fds, UG_ARRAY_SIZE(fds),
+			 clock_poll_ms(next_due_ns(c))) > 0)
+			dispatch(c, fds);
+		if (!c->lost)
+			timers(c);
+	}
+	lease_end(&c->lease);
+	if (c->lost) {
+		ev.error = c->lost;
+		tell(c, &ev);
+	}
+	return NULL;
+}
+
+/* Setting up */
+
+static void release(struct cluster *c)
+{
+	outqueue_free(&c->queue);
+	while (c->commands) {
+		struct command *cmd = c->commands;
+
+		c->commands = cmd->next;
+		free(cmd);
+	}
+	member_updates_free(&c->updates);
+	if (c->bell >= 0)
+		close(c->bell);
+	pthread_mutex_destroy(&c->lock);
+	pthread_mutex_destroy(&c->telling);
+	free(c->incoming);
+	free(c);
+}
+
+static struct cluster *new_cluster(const struct cluster_config *config)
+{
+	struct cluster *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->config = *config;
+	snprintf(c->who, sizeof(c->who), "%s: cluster", config->table);
+	outqueue_init(&c->queue);
+	c->commands_tail = &c->commands;
+	proofs_init(&c->proofs, config->uuid, on_proof, c);
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_mutex_init(&c->telling, NULL);
+	c->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	c->incoming = malloc(sizeof(*c->incoming));
+	if (c->bell >= 0 && c->incoming)
+		return c;
+	release(c);
+	return NULL;
+}
+
+int cluster_join(const struct cluster_config *config, struct cluster **out,
+		 char *why, size_t why_len)
+{
+	struct cluster *c = new_cluster(config);
+	int err;
+
+	if (!c) {
+		snprintf(why, why_len, "no memory");
+		return -ENOMEM;
+	}
+	err = corosync_open(c, why, why_len);
+	if (err)
+		goto release;
+	err = lease_open(&c->lease, &c->telling, on_lease, c);
+	if (err)
+		goto disconnect;
+	err = -pthread_create(&c->thread, NULL, thread_main, c);
+	if (err)
+		goto close_lease;
+	*out = c;
+	return 0;
+close_lease:
+	lease_close(&c->lease);
+disconnect:
+	snprintf(why, why_len, "thread: %s", strerror(-err));
+	corosync_close(c);
+release:
+	release(c);
+	return err;
+}
+
+static void ring_bell(struct cluster *c)
+{
+	uint64_t one = 1;
+
+	/* A full counter has been rung already. */
+	if (write(c->bell, &one, sizeof(one)) < 0)
+		return;
+}
+
+void cluster_close(struct cluster *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->stopping = true;
+	pthread_mutex_unlock(&c->lock);
+	ring_bell(c);
+	pthread_join(c->thread, NULL);
+	lease_close(&c->lease);
+	corosync_close(c);
+	release(c);
+}
+
+/* Without memory a member cannot say what it must: it is as good as dead. */
+static void command(struct cluster *c, const struct member_event *ev)
+{
+	struct command *cmd = malloc(sizeof(*cmd));
+
+	if (!cmd)
+		abort();
+	cmd->next = NULL;
+	cmd->ev = *ev;
+	pthread_mutex_lock(&c->lock);
+	*c->commands_tail = cmd;
+	c->commands_tail = &cmd->next;
+	pthread_mutex_unlock(&c->lock);
+	ring_bell(c);
+}
+
+void cluster_say_stopped(struct cluster *c, uint64_t generation)
+{
+	struct member_event ev = { .kind = MEV_STOPPED };
+
+	ev.generation = generation;
+	command(c, &ev);
+}
+
+void cluster_say_left(struct cluster *c, bool dirty)
+{
+	struct member_event ev = { .kind = MEV_LEAVE };
+
+	ev.dirty = dirty;
+	command(c, &ev);
+}
+
+void cluster_expel(struct cluster *c, const struct incarnation *inc)
+{
+	struct member_event ev = { .kind = MEV_EXPEL };
+
+	ev.inc = *inc;
+	command(c, &ev);
+}
+
+void cluster_prove(struct cluster *c, const struct incarnation *inc,
+		   enum death_proof proof)
+{
+	struct member_event ev = { .kind = MEV_PROOF };
+
+	ev.proof.inc = *inc;
+	ev.proof.proof = proof;
+	command(c, &ev);
+}
+
+uint64_t cluster_lease_ns(const struct cluster *c)
+{
+	return atomic_load(&c->lease.until_ns);
+}
+
+const struct group_state *cluster_table(const struct cluster *c)
+{
+	return membership_table(c->membership);
+}
+
+struct incarnation cluster_self(const struct cluster *c)
+{
+	return c->self;
+}
