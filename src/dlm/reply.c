@@ -60,11 +60,18 @@ static void request_overlap(struct dlm_engine *engine, struct lkb *lkb,
 	}
 }
 
+/*
+ * Of two requests under way to a master that has just forgotten the resource,
+ * the first comes back, and the master counts as unknown; the second can find
+ * it there again, since the directory node has asked in between.
+ */
 static void request_accepted(struct dlm_engine *engine, struct lkb *lkb,
-			     const struct dlm_lockmsg *m)
+			     int32_t from, const struct dlm_lockmsg *m)
 {
 	struct rsb *rsb = lkb->rsb;
 
+	if (!rsb->master)
+		rsb->master = from;
 	lkb->remid = m->lkid;
 	rsb->flags &= (uint8_t)~RES_UNPROVED;
 	if (m->result == 0) {
@@ -114,7 +121,7 @@ void reply_request(struct dlm_engine *engine, struct lkb *lkb, int32_t from,
 	switch (m->result) {
 	case 0:
 	case -EINPROGRESS:
-		request_accepted(engine, lkb, m);
+		request_accepted(engine, lkb, from, m);
 		break;
 	case -EBADR:
 	case -ENOTBLK:

@@ -217,6 +217,9 @@ void rsb_check(const struct dlm_engine *engine, const struct rsb *rsb)
 	ug_assert(!rsb->lookup.first || rsb->first_lkid || !running);
 	if (running && rsb_is_master(engine, rsb))
 		check_modes(rsb);
+	if (running && !rsb->master)
+		ug_assert(!rsb->granted.first && !rsb->convert.first &&
+			  !rsb->waiting.first);
 	if (running)
 		ug_assert(!(rsb->flags & (RES_REMASTER | RES_NEW_MASTER)));
 	if (rsb->where != RSB_KEEP)

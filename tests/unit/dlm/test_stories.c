@@ -130,6 +130,43 @@ static void test_remove_crosses_request(void **state)
 	ring_free(r);
 }
 
+/*
+ * Two requests of node 1 are on the way to node 3, which forgets the resource
+ * before the first and is made its master again by node 2 before the second.
+ */
+static void test_master_forgets_between_requests(void **state)
+{
+	struct ring *r = ring_new(3);
+	const char *name = ring_name(3, 2);
+	uint32_t m, nl, a, b, c;
+
+	(void)state;
+	ring_lock(r, 3, name, LKM_NL, 0, NULL, &m);
+	ring_settle(r);
+	ring_lock(r, 1, name, LKM_NL, 0, NULL, &nl);
+	ring_settle(r);
+	ring_unlock(r, 3, m, 0, NULL);
+	ring_unlock(r, 1, nl, 0, NULL);
+	ring_lock(r, 1, name, LKM_NL, 0, NULL, &a);
+	assert_true(ring_deliver(r, 1, 3)); /* the unlock: idle there */
+	ring_tick(r, DLM_TOSS_NS);
+	ring_lock(r, 2, name, LKM_NL, 0, NULL, &c);
+	assert_true(ring_deliver(r, 1, 3)); /* a: unknown here */
+	ring_lock(r, 1, name, LKM_NL, 0, NULL, &b);
+	assert_true(ring_deliver(r, 2, 3)); /* c: from the directory node */
+	assert_true(ring_deliver(r, 3, 1));
+	assert_true(ring_deliver(r, 3, 1)); /* a asks the directory node */
+	assert_true(ring_deliver(r, 1, 3)); /* b: known again */
+	assert_true(ring_deliver(r, 3, 1));
+	ring_expect(r, 1, b, LKM_NL);
+	ring_convert(r, 1, b, LKM_PR, 0, NULL);
+	ring_settle(r);
+	ring_expect(r, 1, a, LKM_NL);
+	ring_expect(r, 1, b, LKM_PR);
+	ring_expect(r, 2, c, LKM_NL);
+	ring_free(r);
+}
+
 static void test_master_dies(void **state)
 {
 	struct ring *r = ring_new(3);
@@ -265,6 +302,7 @@ int main(void)
 		cmocka_unit_test(test_bast_crosses_down_conversion),
 		cmocka_unit_test(test_cancel_at_every_point),
 		cmocka_unit_test(test_remove_crosses_request),
+		cmocka_unit_test(test_master_forgets_between_requests),
 		cmocka_unit_test(test_master_dies),
 		cmocka_unit_test(test_writer_dies),
 		cmocka_unit_test(test_middle_conversion_lost),
