@@ -83,7 +83,10 @@ static void do_update(struct cluster *c, const struct member_update *up)
 		settled(c, false);
 	if (up->kind == MUP_SETTLED)
 		settled(c, up->settled);
-	ev.update = up;
+	if (up->kind == MUP_CLEARED)
+		ev.kind = CLUSTER_CLEARED;
+	else
+		ev.update = up;
 	tell(c, &ev);
 }
 
@@ -384,6 +387,16 @@ void cluster_say_left(struct cluster *c, bool dirty)
 	struct member_event ev = { .kind = MEV_LEAVE };
 
 	ev.dirty = dirty;
+	command(c, &ev);
+}
+
+void cluster_say_link(struct cluster *c, const struct incarnation *inc,
+		      bool silent)
+{
+	struct member_event ev = { .kind = MEV_LINK };
+
+	ev.link.inc = *inc;
+	ev.link.silent = silent;
 	command(c, &ev);
 }
 

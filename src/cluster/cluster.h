@@ -19,7 +19,7 @@
 #include "cluster/member.h"
 
 enum cluster_event_kind {
-	CLUSTER_UPDATE,	 /* what all members decided, but never MUP_SEND */
+	CLUSTER_UPDATE,	 /* decided by all; never MUP_SEND, MUP_CLEARED */
 	CLUSTER_QUORUM,	 /* this host has quorum, or not; at once, unordered */
 	CLUSTER_LEASE,	 /* the right to write begins, or has ended */
 	CLUSTER_CLEARED, /* from now on cluster_may_repair() is 0 */

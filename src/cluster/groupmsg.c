@@ -279,6 +279,7 @@ static void put_state(struct writer *w, const struct group_state *state)
 {
 	put_base(w, &state->base);
 	put64(w, state->generation);
+	put8(w, state->cleared);
 	put32(w, state->count);
 	for (uint32_t i = 0; i < state->count; i++)
 		put_member(w, &state->members[i]);
@@ -294,6 +295,7 @@ static void get_state(struct reader *r, struct group_state *state)
 {
 	get_base(r, &state->base);
 	state->generation = get64(r);
+	state->cleared = get_enum(r, 0, 1);
 	state->count = get32(r);
 	if (!state->base.count || state->count > GROUP_MEMBERS_MAX) {
 		r->bad = true;
@@ -324,6 +326,53 @@ static void get_ask(struct reader *r, struct group_ask *ask)
 	get_bytes(r, ask->uuid, sizeof(ask->uuid));
 }
 
+static uint32_t get_node(struct reader *r)
+{
+	uint32_t node = get32(r);
+
+	if (!node || node > NODE_ID_MAX)
+		r->bad = true;
+	return node;
+}
+
+static void put_fence(struct writer *w, const struct group_fence *fence)
+{
+	put32(w, fence->node);
+	put8(w, fence->state);
+	put32(w, fence->tries);
+	put32(w, (uint32_t)fence->status);
+}
+
+/* Only a failed one has a status to tell. */
+static void get_fence(struct reader *r, struct group_fence *fence)
+{
+	fence->node = get_node(r);
+	fence->state = get_enum(r, FENCE_BEGUN, FENCE_FAILED);
+	fence->tries = get32(r);
+	fence->status = (int32_t)get32(r);
+	if ((fence->state == FENCE_FAILED) != (fence->status != 0) ||
+	    fence->status < FENCE_END_NO_QUORUM || fence->status > 255)
+		r->bad = true;
+}
+
+static void put_holders(struct writer *w, const struct group_holders *holders)
+{
+	put_bytes(w, holders->uuid, sizeof(holders->uuid));
+	put8(w, holders->more);
+	put8(w, holders->count);
+	for (unsigned i = 0; i < holders->count; i++)
+		put_incarnation(w, &holders->inc[i]);
+}
+
+static void get_holders(struct reader *r, struct group_holders *holders)
+{
+	get_bytes(r, holders->uuid, sizeof(holders->uuid));
+	holders->more = get_enum(r, 0, 1);
+	holders->count = get_enum(r, 0, GROUP_HOLDERS_MAX);
+	for (unsigned i = 0; i < holders->count; i++)
+		get_incarnation(r, &holders->inc[i]);
+}
+
 static void put_body(struct writer *w, const struct group_msg *msg)
 {
 	switch (msg->type) {
@@ -349,6 +398,29 @@ static void put_body(struct writer *w, const struct group_msg *msg)
 		break;
 	case GM_ASK:
 		put_ask(w, &msg->ask);
+		break;
+	case GM_LINK:
+		put_incarnation(w, &msg->link.about);
+		put8(w, msg->link.state);
+		break;
+	case GM_JUDGE:
+	case GM_CLEARED:
+		break;
+	case GM_SUPERVISOR:
+		put32(w, msg->supervisor.child);
+		put8(w, msg->supervisor.fence);
+		break;
+	case GM_FENCE:
+		put_fence(w, &msg->fence);
+		break;
+	case GM_FENCE_ACK:
+		put32(w, msg->node);
+		break;
+	case GM_SURVEY:
+		put_bytes(w, msg->uuid, sizeof(msg->uuid));
+		break;
+	case GM_HOLDERS:
+		put_holders(w, &msg->holders);
 		break;
 	}
 }
@@ -380,6 +452,29 @@ static void get_body(struct reader *r, struct group_msg *msg,
 		break;
 	case GM_ASK:
 		get_ask(r, &msg->ask);
+		break;
+	case GM_LINK:
+		get_incarnation(r, &msg->link.about);
+		msg->link.state = get_enum(r, LINK_SILENT, LINK_HERE);
+		break;
+	case GM_JUDGE:
+	case GM_CLEARED:
+		break;
+	case GM_SUPERVISOR:
+		msg->supervisor.child = get32(r);
+		msg->supervisor.fence = get_enum(r, FENCE_NONE, FENCE_COMMAND);
+		break;
+	case GM_FENCE:
+		get_fence(r, &msg->fence);
+		break;
+	case GM_FENCE_ACK:
+		msg->node = get_node(r);
+		break;
+	case GM_SURVEY:
+		get_bytes(r, msg->uuid, sizeof(msg->uuid));
+		break;
+	case GM_HOLDERS:
+		get_holders(r, &msg->holders);
 		break;
 	}
 }
@@ -425,7 +520,7 @@ static int get_header(struct reader *r, size_t len, struct group_msg *msg)
 	msg->has_state = flags & FLAG_HAS_STATE;
 	if (msg->major != GROUP_VERSION_MAJOR)
 		return -EPROTONOSUPPORT;
-	if (type < GM_HELLO || type > GM_ASK || (flags & ~FLAG_HAS_STATE))
+	if (type < GM_HELLO || type > GM_LAST || (flags & ~FLAG_HAS_STATE))
 		return -EBADMSG;
 	return 0;
 }

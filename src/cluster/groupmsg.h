@@ -67,14 +67,25 @@ struct view_id {
 };
 
 enum group_msg_type {
-	GM_HELLO = 1,	/* I am here, and know this much */
-	GM_STATE = 2,	/* the table of members, for those who lack it */
-	GM_DEAD = 3,	/* a proof: the I/O of this incarnation is over */
-	GM_EXPEL = 4,	/* this process is gone for everybody */
-	GM_STOPPED = 5, /* the lock engine has stopped for this generation */
-	GM_LEASE = 6,	/* the sender wants to see it return */
-	GM_ASK = 7,	/* to the supervisors: end it, and prove it dead */
+	GM_HELLO = 1,	 /* I am here, and know this much */
+	GM_STATE = 2,	 /* the table of members, for those who lack it */
+	GM_DEAD = 3,	 /* a proof: the I/O of this incarnation is over */
+	GM_EXPEL = 4,	 /* this process is gone for everybody */
+	GM_STOPPED = 5,	 /* the lock engine has stopped for this generation */
+	GM_LEASE = 6,	 /* the sender wants to see it return */
+	GM_ASK = 7,	 /* to the supervisors: end it, and prove it dead */
+	GM_LINK = 8,	 /* what the sender's link to this member does */
+	GM_JUDGE = 9,	 /* of those with broken links, expel the worst */
+	GM_CLEARED = 10, /* nobody from before this group can write */
+	/* In SUPLINK_GROUP only, as GM_ASK is and GM_DEAD too: */
+	GM_SUPERVISOR = 11, /* I watch this process, and can fence or not */
+	GM_FENCE = 12,	    /* how far the fence of a host is */
+	GM_FENCE_ACK = 13,  /* an administrator says that a host is down */
+	GM_SURVEY = 14,	    /* who holds life locks of this volume? */
+	GM_HOLDERS = 15,    /* these, on my host */
 };
+
+#define GM_LAST GM_HOLDERS
 
 /* How the I/O of a member is known to be over (DESIGN 4.2). */
 enum death_proof {
@@ -99,6 +110,35 @@ enum gone_cause {
 	GONE_FOUND_DEAD = 5 /* a proof came first */
 };
 
+enum link_state {
+	LINK_SILENT = 1, /* nothing is heard, and it cannot be restored */
+	LINK_WELL = 2,	 /* it was, and is not any more */
+	LINK_HERE = 3,	 /* the member itself: I am alive, and heard that */
+};
+
+/* What a supervisor does about hosts that give no proof. */
+enum fence_kind {
+	FENCE_NONE = 0,
+	FENCE_MANUAL = 1, /* an administrator is expected to */
+	FENCE_COMMAND = 2,
+};
+
+enum fence_state {
+	FENCE_BEGUN = 1,
+	FENCE_DONE = 2, /* the host is down, or was since FENCE_BEGUN */
+	FENCE_FAILED = 3,
+};
+
+/* Why a fence has failed, if not by its exit status, which is 1 to 255. */
+enum fence_end {
+	FENCE_END_OK = 0,
+	FENCE_END_KILLED = -1,	 /* by a signal */
+	FENCE_END_TIMEOUT = -2,	 /* ran for too long */
+	FENCE_END_NOT_RUN = -3,	 /* could not be started */
+	FENCE_END_IN_RING = -4,	 /* it says off, but the host is still there */
+	FENCE_END_NO_QUORUM = -5 /* stopped: the cluster is not quorate */
+};
+
 struct group_hello {
 	struct member_info info;
 	struct view_id view;
@@ -120,6 +160,7 @@ struct member {
 struct group_state {
 	struct group_base base;
 	uint64_t generation;
+	bool cleared; /* nobody from before this group can write */
 	uint32_t count;
 	struct member members[GROUP_MEMBERS_MAX];
 };
@@ -135,12 +176,40 @@ struct group_expel {
 	struct incarnation inc;
 };
 
-/* What a supervisor must know to find a proof on its host. */
+/*
+ * What a supervisor must know to find a proof on its host. With a zero
+ * incarnation and pid the question is whether the host as a whole is down.
+ */
 struct group_ask {
 	struct group_proc proc;
 	struct incarnation inc;
 	uint8_t instance;
 	uint8_t uuid[16]; /* of the volume: part of the life lock's name */
+};
+
+struct group_link {
+	struct incarnation about;
+	enum link_state state;
+};
+
+struct group_supervisor {
+	uint32_t child; /* pid of the mount process, on the same node */
+	enum fence_kind fence;
+};
+
+struct group_fence {
+	uint32_t node;
+	enum fence_state state;
+	uint32_t tries; /* fences of this host so far, all nodes' together */
+	int32_t status; /* FENCE_FAILED: exit status, or enum fence_end */
+};
+
+/* Incarnations that hold a life lock of the volume, on the sender's host. */
+struct group_holders {
+	uint8_t uuid[16];
+	bool more; /* there are more than fit */
+	uint8_t count;
+	struct incarnation inc[GROUP_HOLDERS_MAX];
 };
 
 struct group_msg {
@@ -153,6 +222,12 @@ struct group_msg {
 		struct group_dead dead;
 		struct group_expel expel;
 		struct group_ask ask;
+		struct group_link link;
+		struct group_supervisor supervisor;
+		struct group_fence fence;
+		struct group_holders holders;
+		uint8_t uuid[16];    /* GM_SURVEY */
+		uint32_t node;	     /* GM_FENCE_ACK */
 		uint64_t generation; /* GM_STOPPED */
 		uint64_t stamp;	     /* GM_LEASE: the sender's own business */
 	};

@@ -14,6 +14,9 @@
 /* Bytes of one group message: the table of members is the longest. */
 #define GROUP_MSG_MAX (64 + GROUP_MEMBERS_MAX * 96)
 
+/* Life locks of one volume that a host tells of in one message. */
+#define GROUP_HOLDERS_MAX 16
+
 /* Messages kept by a process that waits for the table of members. */
 #define GROUP_SAVED_MAX 1024
 
@@ -35,6 +38,18 @@
  * gone; this is for a process that is stopped while its host is alive.
  */
 #define MEMBER_TIMEOUT_NS 10000000000u
+
+/* Broken links that a group knows of at once; further ones come later. */
+#define REPORTS_MAX 512
+
+/*
+ * From the first report of a silent link to the judgement: both ends see it
+ * with a ping's difference, and the one that is reported has time to answer.
+ *
+ *   10 s  A reports B    11 s  B reports A, says that it is here
+ *   13 s  judged: one of them is expelled
+ */
+#define REPORTS_GATHER_NS 3000000000u
 
 /*
  * How long a host may take to come up with its mounts before the start-up rule

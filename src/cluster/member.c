@@ -175,8 +175,17 @@ static void do_quorum(struct membership *m, const struct group_hello *hello)
 	roster_start_if_ready(m);
 }
 
+static void do_cleared(struct membership *m)
+{
+	if (!m->deciding || !m->has_state || m->table.cleared)
+		return;
+	m->table.cleared = true;
+	update_add(m, MUP_CLEARED);
+	roster_decided(m);
+}
+
 static void apply(struct membership *m, struct group_proc from,
-		  const struct group_msg *msg)
+		  const struct group_msg *msg, uint64_t now_ns)
 {
 	switch (msg->type) {
 	case GM_DEAD:
@@ -191,9 +200,16 @@ static void apply(struct membership *m, struct group_proc from,
 	case GM_HELLO:
 		do_quorum(m, &msg->hello);
 		break;
-	case GM_STATE:
-	case GM_LEASE:
-	case GM_ASK:
+	case GM_LINK:
+		reach_report(m, from, &msg->link, now_ns);
+		break;
+	case GM_JUDGE:
+		reach_judge(m);
+		break;
+	case GM_CLEARED:
+		do_cleared(m);
+		break;
+	default: /* the supervisors', or looked at before */
 		break;
 	}
 }
@@ -209,13 +225,14 @@ static void save(struct membership *m, struct group_proc from,
 }
 
 /* What came between the decision and the table is to be done after it. */
-static void take_state(struct membership *m, const struct group_state *state)
+static void take_state(struct membership *m, const struct group_state *state,
+		       uint64_t now_ns)
 {
 	if (!m->waiting || base_compare(&state->base, &m->expected) != 0)
 		return;
 	roster_adopt(m, state);
 	for (unsigned i = 0; i < m->saved_count && !m->out; i++)
-		apply(m, m->saved[i].from, &m->saved[i].msg);
+		apply(m, m->saved[i].from, &m->saved[i].msg, now_ns);
 	m->saved_count = 0;
 	if (!m->out)
 		roster_start_if_ready(m);
@@ -256,17 +273,17 @@ static void step_message(struct membership *m, const struct member_event *ev)
 	if (vp->excluded || about_self(m, msg))
 		return;
 	if (msg->type == GM_STATE) {
-		take_state(m, msg->state);
+		take_state(m, msg->state, ev->now_ns);
 		return;
 	}
 	if (msg->type == GM_EXPEL)
 		view_exclude(m, &msg->expel);
 	if (msg->type == GM_HELLO)
 		view_hello(m, from, &msg->hello, ev->now_ns);
-	if (m->waiting && msg->type != GM_LEASE && msg->type != GM_ASK)
+	if (m->waiting && msg->type != GM_LEASE)
 		save(m, from, msg);
 	else
-		apply(m, from, msg);
+		apply(m, from, msg, ev->now_ns);
 	view_settle_if_complete(m);
 }
 
@@ -313,6 +330,13 @@ static void step_proof(struct membership *m, const struct group_dead *proof)
 		send_add(m, GM_DEAD)->dead = *proof;
 }
 
+/* Only who knows the table of this view can say so: see cluster.md 2.13. */
+static void step_cleared(struct membership *m)
+{
+	if (membership_settled(m) && !m->table.cleared)
+		send_add(m, GM_CLEARED);
+}
+
 static int dispatch(struct membership *m, const struct member_event *ev)
 {
 	switch (ev->kind) {
@@ -334,6 +358,7 @@ static int dispatch(struct membership *m, const struct member_event *ev)
 		return 0;
 	case MEV_TICK:
 		view_expel_silent(m, ev->now_ns);
+		reach_tick(m, ev->now_ns);
 		return 0;
 	case MEV_STOPPED:
 		return step_stopped(m, ev->generation);
@@ -344,6 +369,12 @@ static int dispatch(struct membership *m, const struct member_event *ev)
 		return 0;
 	case MEV_PROOF:
 		step_proof(m, &ev->proof);
+		return 0;
+	case MEV_LINK:
+		reach_own(m, &ev->link.inc, ev->link.silent);
+		return 0;
+	case MEV_CLEARED:
+		step_cleared(m);
 		return 0;
 	}
 	return -EINVAL;

@@ -41,6 +41,8 @@ enum member_event_kind {
 	MEV_LEAVE,   /* the device is closed: say so to all */
 	MEV_EXPEL,   /* this member keeps silent on its links */
 	MEV_PROOF,   /* this incarnation's I/O is over */
+	MEV_LINK,    /* the link to this member is silent, or well again */
+	MEV_CLEARED, /* nobody from before this group can write */
 };
 
 struct member_event {
@@ -73,6 +75,10 @@ struct member_event {
 		bool dirty;	     /* MEV_LEAVE: the journal is not clean */
 		struct incarnation inc;	 /* MEV_EXPEL */
 		struct group_dead proof; /* MEV_PROOF */
+		struct {
+			struct incarnation inc;
+			bool silent;
+		} link;
 	};
 };
 
@@ -99,6 +105,7 @@ enum member_update_kind {
 	MUP_CHANGE,  /* members changed: stop the engine, give MEV_STOPPED */
 	MUP_START,   /* all have stopped, all the gone are proved: start it */
 	MUP_MINOR,   /* the group runs at this minor version */
+	MUP_CLEARED, /* nobody from before this group can write */
 	MUP_OUT,     /* do no more I/O and exit; no update follows */
 };
 

@@ -7,6 +7,9 @@
 
 #include "cluster/member.h"
 
+/* What the lowest process does not do, the next one does so much later. */
+#define RANK_NS 1000000000u
+
 /* A process of the view, and what it has said in it. */
 struct view_proc {
 	struct group_proc proc;
@@ -34,6 +37,20 @@ struct view {
 	uint64_t expelled_ns; /* silent ones were expelled last, 0 = never */
 };
 
+/* A link that its end calls silent, as said in this view. */
+struct report {
+	struct group_proc from;
+	struct incarnation about;
+	bool answered; /* the one it is about has said that it is here */
+};
+
+struct reports {
+	unsigned count;
+	struct report list[REPORTS_MAX];
+	uint64_t since_ns;  /* of the first of them */
+	uint64_t judged_ns; /* asked for a judgement last, 0 = not yet */
+};
+
 struct saved_msg {
 	struct group_proc from;
 	struct group_msg msg;
@@ -50,6 +67,10 @@ struct membership {
 		struct ring_id ring;
 		bool quorate;
 	} quorum; /* as told locally, last */
+
+	struct reports reports;
+	unsigned silent_count; /* own links that are silent */
+	struct incarnation silent[GROUP_PROCS_MAX];
 
 	bool deciding; /* the settled view is quorate, as far as applied */
 	bool has_state;
@@ -88,6 +109,20 @@ void view_settle_if_complete(struct membership *m);
 void view_expel_silent(struct membership *m, uint64_t now_ns);
 struct view_proc *view_find(struct membership *m, struct group_proc proc);
 bool proc_is_silent(const struct view_proc *vp);
+
+/* How many that are heard come before this process; -1: it is not heard. */
+int view_rank(const struct membership *m);
+
+/* reach.c: links that are broken, and who has to go for it */
+void reach_view_begins(struct membership *m);
+void reach_say_again(struct membership *m);
+void reach_own(struct membership *m, const struct incarnation *inc,
+	       bool silent);
+void reach_report(struct membership *m, struct group_proc from,
+		  const struct group_link *link, uint64_t now_ns);
+void reach_judge(struct membership *m);
+void reach_tick(struct membership *m, uint64_t now_ns);
+uint64_t reach_wake_ns(const struct membership *m);
 
 /* roster.c: the table */
 struct member *roster_find(struct membership *m, const struct incarnation *inc);

@@ -382,6 +382,8 @@ void roster_adopt(struct membership *m, const struct group_state *state)
 			adopt_absence(m, was);
 	}
 	m->changed = !was_member || m->table.generation != state->generation;
+	if (state->cleared && !(was_member && m->table.cleared))
+		update_add(m, MUP_CLEARED);
 	memcpy(&m->table, state, sizeof(*state));
 	memset(m->missing, 0, sizeof(m->missing));
 	m->has_state = true;

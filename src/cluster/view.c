@@ -15,10 +15,9 @@
 #include <endian.h>
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/crc.h"
 #include "cluster/member_impl.h"
-
-#define EXPEL_RANK_NS 1000000000u
 
 static int proc_compare(struct group_proc a, struct group_proc b)
 {
@@ -95,6 +94,7 @@ static void send_facts(struct membership *m)
 			msg->expel.inc = member->info.inc;
 		}
 	}
+	reach_say_again(m);
 	if (m->own_stopped && m->own_stopped == m->table.generation)
 		send_add(m, GM_STOPPED)->generation = m->own_stopped;
 }
@@ -125,6 +125,7 @@ static void begin_view(struct membership *m, uint64_t now_ns)
 	view->quorate = false;
 	view->since_ns = now_ns;
 	view->expelled_ns = 0;
+	reach_view_begins(m);
 	view->id.procs_crc = procs_crc(view);
 	/* corosync tells the processes first, then the ring. */
 	if (!view->id.ring.seq || !view->count)
@@ -234,8 +235,7 @@ void view_settle_if_complete(struct membership *m)
 	roster_settle(m);
 }
 
-/* How many that have been heard come before this process; -1: not heard. */
-static int own_rank(const struct membership *m)
+int view_rank(const struct membership *m)
 {
 	int rank = 0;
 
@@ -249,24 +249,28 @@ static int own_rank(const struct membership *m)
 	return -1;
 }
 
-uint64_t membership_wake_ns(const struct membership *m)
+static uint64_t expel_wake_ns(const struct membership *m)
 {
 	const struct view *view = &m->view;
-	int rank = own_rank(m);
+	int rank = view_rank(m);
 
 	if (m->out || view->settled || !view->quorate || rank < 0)
 		return UINT64_MAX;
 	if (view->expelled_ns)
 		return view->expelled_ns + m->config.timeout_ns;
-	return view->since_ns + m->config.timeout_ns +
-	       (uint64_t)rank * EXPEL_RANK_NS;
+	return view->since_ns + m->config.timeout_ns + (uint64_t)rank * RANK_NS;
+}
+
+uint64_t membership_wake_ns(const struct membership *m)
+{
+	return UG_MIN(expel_wake_ns(m), reach_wake_ns(m));
 }
 
 void view_expel_silent(struct membership *m, uint64_t now_ns)
 {
 	struct view *view = &m->view;
 
-	if (now_ns < membership_wake_ns(m))
+	if (now_ns < expel_wake_ns(m))
 		return;
 	view->expelled_ns = now_ns;
 	for (unsigned i = 0; i < view->count; i++) {

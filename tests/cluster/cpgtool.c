@@ -114,6 +114,7 @@ static void on_update(struct cluster *c, const struct member_update *up)
 
 	switch (up->kind) {
 	case MUP_SEND:
+	case MUP_CLEARED: /* these are told otherwise */
 		break;
 	case MUP_ADMITTED:
 		admitted(up);

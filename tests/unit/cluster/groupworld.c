@@ -95,7 +95,7 @@ static struct delivery *delivery_new(enum member_event_kind kind)
 
 static uint64_t table_sum(const struct group_state *table)
 {
-	uint64_t sum = table->generation;
+	uint64_t sum = table->generation * 2 + table->cleared;
 
 	for (uint32_t i = 0; i < table->count; i++) {
 		const struct member *member = &table->members[i];
@@ -216,6 +216,8 @@ static void send_bytes(struct world *w, struct wproc *p,
 	d->len = (size_t)len;
 	if (msg->type == GM_STATE)
 		w->states++;
+	if (msg->type == GM_JUDGE)
+		w->judged++;
 	queue_put(&p->out_queue, d);
 }
 
@@ -280,6 +282,10 @@ static void do_update(struct world *w, struct wproc *p,
 	case MUP_MISSING:
 	case MUP_PROVED:
 	case MUP_MINOR:
+		break;
+	case MUP_CLEARED:
+		must(!p->cleared, "cleared twice", p);
+		p->cleared = true;
 		break;
 	}
 	if (w->trace)
@@ -425,6 +431,19 @@ void world_crash(struct world *w, struct wproc *p)
 	queue_empty(&p->out_queue);
 	membership_free(p->m);
 	p->m = NULL;
+}
+
+/* As the links layer reports it; either of the two may have to go for it. */
+void world_link(struct world *w, struct wproc *from, struct wproc *about,
+		bool silent)
+{
+	struct member_event ev = { .kind = MEV_LINK };
+
+	if (silent)
+		from->was_disturbed = about->was_disturbed = true;
+	ev.link.inc = about->inc;
+	ev.link.silent = silent;
+	world_give(w, from, &ev);
 }
 
 static struct delivery *delivery_copy(const struct delivery *d)

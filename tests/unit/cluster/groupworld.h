@@ -49,7 +49,8 @@ struct wproc {
 	uint64_t stopped;
 	uint64_t started;
 	uint64_t seen_gone; /* a bit for each process of the world */
-	bool was_disturbed; /* frozen or on a node that was cut off */
+	bool was_disturbed; /* frozen, cut off, or with a broken link */
+	bool cleared;
 };
 
 struct world {
@@ -62,7 +63,7 @@ struct world {
 	uint64_t now_ns;
 	uint32_t next_pid;
 	struct wproc procs[WPROCS_MAX];
-	unsigned long starts, gone, back, states, out[OUT_LEFT + 1];
+	unsigned long starts, gone, back, states, judged, out[OUT_LEFT + 1];
 	bool trace;
 	/* For stories */
 	uint32_t node_base; /* added to the ids of nodes */
@@ -78,6 +79,9 @@ struct wproc *world_spawn(struct world *w, unsigned node);
 void world_crash(struct world *w, struct wproc *p);
 void world_partition(struct world *w, const unsigned *part);
 void world_heal(struct world *w);
+
+void world_link(struct world *w, struct wproc *from, struct wproc *about,
+		bool silent);
 
 /* One random small thing; false when there is nothing to do but wait. */
 bool world_step(struct world *w);

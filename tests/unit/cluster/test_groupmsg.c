@@ -54,6 +54,7 @@ static void fill_state(struct ug_prng *prng, uint32_t count)
 	given.base.ring.seq = ug_prng_u64(prng);
 	given.base.count = 1 + ug_prng_below(prng, 1000);
 	given.generation = ug_prng_u64(prng);
+	given.cleared = ug_prng_below(prng, 2);
 	given.count = count;
 	for (uint32_t i = 0; i < count; i++) {
 		struct member *member = &given.members[i];
@@ -70,6 +71,15 @@ static void fill_state(struct ug_prng *prng, uint32_t count)
 		member->stopped = ug_prng_u64(prng);
 		member->info = some_info(prng);
 	}
+}
+
+static void fill_holders(struct ug_prng *prng, struct group_holders *holders)
+{
+	holders->uuid[3] = (uint8_t)ug_prng_u64(prng);
+	holders->more = ug_prng_below(prng, 2);
+	holders->count = (uint8_t)ug_prng_below(prng, GROUP_HOLDERS_MAX + 1);
+	for (unsigned i = 0; i < holders->count; i++)
+		holders->inc[i] = some_incarnation(prng);
 }
 
 static struct group_msg some_message(struct ug_prng *prng,
@@ -113,6 +123,35 @@ static struct group_msg some_message(struct ug_prng *prng,
 		msg.ask.inc = some_incarnation(prng);
 		msg.ask.instance = (uint8_t)ug_prng_below(prng, 128);
 		msg.ask.uuid[7] = (uint8_t)ug_prng_u64(prng);
+		break;
+	case GM_LINK:
+		msg.link.about = some_incarnation(prng);
+		msg.link.state = 1 + (enum link_state)ug_prng_below(prng, 3);
+		break;
+	case GM_JUDGE:
+	case GM_CLEARED:
+		break;
+	case GM_SUPERVISOR:
+		msg.supervisor.child = (uint32_t)ug_prng_u64(prng);
+		msg.supervisor.fence = (enum fence_kind)ug_prng_below(prng, 3);
+		break;
+	case GM_FENCE:
+		msg.fence.node = 4;
+		msg.fence.state = 1 + (enum fence_state)ug_prng_below(prng, 3);
+		msg.fence.tries = (uint32_t)ug_prng_u64(prng);
+		if (msg.fence.state == FENCE_FAILED)
+			msg.fence.status = ug_prng_below(prng, 2)
+						   ? FENCE_END_TIMEOUT
+						   : 255;
+		break;
+	case GM_FENCE_ACK:
+		msg.node = 9;
+		break;
+	case GM_SURVEY:
+		msg.uuid[15] = (uint8_t)ug_prng_u64(prng);
+		break;
+	case GM_HOLDERS:
+		fill_holders(prng, &msg.holders);
 		break;
 	}
 	return msg;
@@ -166,7 +205,7 @@ static void test_round_trip(void **state)
 
 	for (uint64_t seed = 0; seed < 200; seed++) {
 		ug_prng_seed(&prng, seed);
-		for (unsigned type = GM_HELLO; type <= GM_ASK; type++) {
+		for (unsigned type = GM_HELLO; type <= GM_LAST; type++) {
 			struct group_msg msg =
 				some_message(&prng, (enum group_msg_type)type);
 
@@ -184,7 +223,7 @@ static void test_damage(void **state)
 	struct ug_prng prng;
 
 	ug_prng_seed(&prng, 1);
-	for (unsigned type = GM_HELLO; type <= GM_ASK; type++) {
+	for (unsigned type = GM_HELLO; type <= GM_LAST; type++) {
 		struct group_msg msg =
 			some_message(&prng, (enum group_msg_type)type);
 		long len = group_msg_encode(&msg, buf, sizeof(buf));
@@ -226,7 +265,7 @@ static void test_hostile(void **state)
 	ug_prng_seed(&prng, 3);
 	for (unsigned run = 0; run < 20000; run++) {
 		struct group_msg msg = some_message(
-			&prng, (enum group_msg_type)(1 + run % GM_ASK));
+			&prng, (enum group_msg_type)(1 + run % GM_LAST));
 		long len = group_msg_encode(&msg, buf, sizeof(buf));
 		unsigned changes = 1 + (unsigned)ug_prng_below(&prng, 3);
 

@@ -67,11 +67,36 @@ static void expel(struct world *w, struct wproc *p, struct wproc *target)
 	world_give(w, p, &ev);
 }
 
+/* Between two, seen by one of them or by both. */
+static void break_link(struct world *w, struct wproc *p, struct wproc *q)
+{
+	if (p->out || q->out || p->frozen || p == q)
+		return;
+	world_link(w, p, q, true);
+	if (!q->frozen && ug_prng_below(&w->prng, 2))
+		world_link(w, q, p, true);
+}
+
+static void mend_links(struct world *w, struct wproc *p)
+{
+	for (unsigned i = 0; i < WPROCS_MAX && !p->out && !p->frozen; i++)
+		if (w->procs[i].used)
+			world_link(w, p, &w->procs[i], false);
+}
+
+static void clear(struct world *w, struct wproc *p)
+{
+	struct member_event ev = { .kind = MEV_CLEARED };
+
+	if (!p->out && !p->frozen)
+		world_give(w, p, &ev);
+}
+
 static void disturb(struct world *w, bool calm)
 {
 	struct wproc *p = random_proc(w);
 
-	switch (ug_prng_below(&w->prng, calm ? 7 : 14)) {
+	switch (ug_prng_below(&w->prng, calm ? 8 : 18)) {
 	case 0:
 	case 1:
 	case 2:
@@ -89,29 +114,48 @@ static void disturb(struct world *w, bool calm)
 	case 6:
 		break;
 	case 7:
+		if (p)
+			clear(w, p);
+		break;
 	case 8:
+	case 9:
 		random_partition(w);
 		break;
-	case 9:
+	case 10:
 		world_heal(w);
 		break;
-	case 10:
 	case 11:
+	case 12:
 		if (p) {
 			p->frozen = true;
 			p->was_disturbed = true;
 		}
 		break;
-	case 12:
+	case 13:
 		if (p)
 			p->frozen = false;
 		break;
-	case 13:
+	case 14:
+	case 15:
+		if (p)
+			break_link(w, p, random_proc(w));
+		break;
+	case 16:
+		if (p)
+			mend_links(w, p);
+		break;
+	case 17:
 		if (p)
 			expel(w, p, random_proc(w));
 		break;
 	}
 }
+
+/* What the runs have met, so that a test of nothing is seen. */
+static struct {
+	unsigned long starts, gone, back, states, expelled, overtaken, left,
+		judged, cleared;
+} met;
 
 static void check_end(struct world *w)
 {
@@ -137,8 +181,10 @@ static void check_end(struct world *w)
 		}
 		if (!first)
 			first = table;
-		else if (first->generation != table->generation)
+		else if (first->generation != table->generation ||
+			 first->cleared != table->cleared)
 			abort();
+		met.cleared += table->cleared;
 	}
 	for (uint32_t i = 0; first && i < first->count; i++)
 		live += first->members[i].cause == GONE_NOT;
@@ -147,11 +193,6 @@ static void check_end(struct world *w)
 		abort();
 	}
 }
-
-/* What the runs have met, so that a test of nothing is seen. */
-static struct {
-	unsigned long starts, gone, back, states, expelled, overtaken, left;
-} met;
 
 static void count(const struct world *w)
 {
@@ -162,6 +203,7 @@ static void count(const struct world *w)
 	met.expelled += w->out[OUT_EXPELLED];
 	met.overtaken += w->out[OUT_GONE];
 	met.left += w->out[OUT_LEFT];
+	met.judged += w->judged;
 }
 
 static void run(uint64_t seed, bool trace)
@@ -188,6 +230,10 @@ static void run(uint64_t seed, bool trace)
 	for (unsigned i = 0; i < WPROCS_MAX; i++)
 		if (ug_prng_below(&w.prng, 2))
 			w.procs[i].frozen = false;
+	for (unsigned i = 0; i < WPROCS_MAX; i++)
+		if (w.procs[i].used && w.procs[i].alive &&
+		    ug_prng_below(&w.prng, 2))
+			mend_links(&w, &w.procs[i]);
 	world_run_dry(&w);
 	check_end(&w);
 	count(&w);
@@ -209,10 +255,13 @@ int main(int argc, char **argv)
 	printf("%llu runs: %lu starts, %lu gone, %lu back, %lu tables sent, ",
 	       (unsigned long long)runs, met.starts, met.gone, met.back,
 	       met.states);
-	printf("%lu expelled, %lu overtaken, %lu left\n", met.expelled,
+	printf("%lu expelled, %lu overtaken, %lu left, ", met.expelled,
 	       met.overtaken, met.left);
+	printf("%lu judgements, %lu members of cleared groups\n", met.judged,
+	       met.cleared);
 	return met.starts && met.gone && met.back && met.states &&
-			       met.expelled && met.overtaken && met.left
+			       met.expelled && met.overtaken && met.left &&
+			       met.judged && met.cleared
 		       ? 0
 		       : 1;
 }

@@ -216,6 +216,107 @@ static void test_other_version(void **state)
 	assert_true(membership_settled(a->m));
 }
 
+static void spawn_three(struct wproc **p)
+{
+	for (unsigned i = 0; i < 3; i++)
+		p[i] = world_spawn(&w, i + 1);
+	world_run_dry(&w);
+}
+
+/* Of two that do not reach each other and are both alive, the higher goes. */
+static void test_link_of_two(void **state)
+{
+	struct wproc *p[3];
+
+	spawn_three(p);
+	world_link(&w, p[0], p[1], true);
+	world_link(&w, p[1], p[0], true);
+	world_run_dry(&w);
+	assert_true(p[0]->alive);
+	assert_false(p[1]->alive);
+	assert_int_equal(w.out[OUT_EXPELLED], 1);
+	assert_int_equal(live_count(p[2]), 2);
+	assert_int_equal(p[2]->started, membership_table(p[2]->m)->generation);
+}
+
+/* The one with more broken links goes, though its id is the lowest. */
+static void test_link_connectivity(void **state)
+{
+	struct wproc *p[3];
+
+	spawn_three(p);
+	world_link(&w, p[1], p[0], true);
+	world_link(&w, p[2], p[0], true);
+	world_run_dry(&w);
+	assert_false(p[0]->alive);
+	assert_true(p[1]->alive && p[2]->alive);
+	assert_int_equal(w.out[OUT_EXPELLED], 1);
+}
+
+/* One that hangs goes, though the other's id is higher. */
+static void test_link_hanging(void **state)
+{
+	struct wproc *p[3];
+
+	spawn_three(p);
+	freeze(p[0]);
+	world_link(&w, p[1], p[0], true);
+	world_run_dry(&w);
+	assert_int_equal(live_count(p[2]), 2);
+	assert_false(p[0]->alive);
+	assert_true(p[1]->alive);
+}
+
+/* A link that comes back in time costs nobody anything. */
+static void test_link_mended(void **state)
+{
+	struct wproc *p[3];
+
+	spawn_three(p);
+	world_link(&w, p[0], p[1], true);
+	world_link(&w, p[0], p[1], false);
+	world_run_dry(&w);
+	assert_int_equal(live_count(p[2]), 3);
+	assert_int_equal(w.judged, 0);
+}
+
+/* A change of the group in between: the reports are made again, one joins. */
+static void test_link_across_views(void **state)
+{
+	struct wproc *p[3], *late;
+
+	spawn_three(p);
+	world_link(&w, p[2], p[1], true);
+	late = world_spawn(&w, 1);
+	world_run_dry(&w);
+	assert_false(p[2]->alive);
+	assert_int_equal(live_count(late), 3);
+	assert_int_equal(live_count(p[0]), 3);
+}
+
+/* The start-up rule is met once for a group, also for those who come later. */
+static void test_cleared(void **state)
+{
+	struct wproc *a = world_spawn(&w, 1), *b;
+	struct member_event ev = { .kind = MEV_CLEARED };
+
+	world_run_dry(&w);
+	assert_false(membership_table(a->m)->cleared);
+	world_give(&w, a, &ev);
+	world_run_dry(&w);
+	assert_true(membership_table(a->m)->cleared);
+	b = world_spawn(&w, 2);
+	world_run_dry(&w);
+	assert_true(b->cleared && membership_table(b->m)->cleared);
+	world_crash(&w, a);
+	world_run_dry(&w);
+	world_crash(&w, b);
+	/* A group that begins anew knows nothing. */
+	a = world_spawn(&w, 1);
+	world_run_dry(&w);
+	assert_false(membership_table(a->m)->cleared);
+}
+
 #define STORY(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -230,6 +331,12 @@ int main(void)
 		STORY(test_even_split),
 		STORY(test_silent_one_is_expelled),
 		STORY(test_other_version),
+		STORY(test_link_of_two),
+		STORY(test_link_connectivity),
+		STORY(test_link_hanging),
+		STORY(test_link_mended),
+		STORY(test_link_across_views),
+		STORY(test_cleared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
