@@ -61,13 +61,6 @@ void convert_go(struct dlm_engine *engine, struct lkb *lkb)
 	send_lkb(engine, lkb, lkb->rsb->master, DLM_MSG_CONVERT, 0);
 }
 
-/* PW to EX reads, unless it ends below PW: an alternate, or a demotion. */
-static bool may_write(const struct lkb *lkb)
-{
-	return mode_lvb(lkb->grmode, lkb->rqmode) == LVB_WRITE ||
-	       (lkb->exflags & (LKF_ALTPR | LKF_ALTCW | LKF_CONVDEADLK));
-}
-
 int call_convert(struct dlm_engine *engine, struct dlm_lock_args *args)
 {
 	struct lkb *lkb = lkb_find(engine, args->lkid);
@@ -86,7 +79,7 @@ int call_convert(struct dlm_engine *engine, struct dlm_lock_args *args)
 	lkb->ctx = args->ctx;
 	if (args->wants_bast)
 		lkb->flags |= LKB_WANTS_BAST;
-	lvb_take_argument(engine, lkb, may_write(lkb) ? args->lvb : NULL);
+	lvb_take_for_conversion(engine, lkb, args->lvb);
 	TRACE(engine, "convert %08x %s to %s flags %x", lkb->id,
 	      mode_name(lkb->grmode), mode_name(args->mode), args->flags);
 	convert_go(engine, lkb);

@@ -206,6 +206,12 @@ bool dlm_is_running(const struct dlm_engine *engine)
 	return engine->state == REC_RUNNING;
 }
 
+void dlm_set_trace(struct dlm_engine *engine,
+		   void (*hook)(void *arg, const char *line))
+{
+	engine->config.trace = hook;
+}
+
 void dlm_count(const struct dlm_engine *engine, struct dlm_counts *out)
 {
 	out->resources = engine->rsb_count;

@@ -364,6 +364,8 @@ void lvb_wrote(struct lkb *lkb);
 void lvb_on_unlock(struct dlm_engine *engine, struct lkb *lkb);
 void lvb_take_argument(struct dlm_engine *engine, struct lkb *lkb,
 		       const uint8_t *lvb);
+void lvb_take_for_conversion(struct dlm_engine *engine, struct lkb *lkb,
+			     const uint8_t *lvb);
 void lvb_take_message(struct dlm_engine *engine, struct lkb *lkb,
 		      const struct dlm_lockmsg *m);
 void lvb_on_reply(struct dlm_engine *engine, struct lkb *lkb,
@@ -376,6 +378,7 @@ int call_convert(struct dlm_engine *engine, struct dlm_lock_args *args);
 int call_unlock(struct dlm_engine *engine, struct dlm_unlock_args *args);
 void request_go(struct dlm_engine *engine, struct lkb *lkb);
 void convert_go(struct dlm_engine *engine, struct lkb *lkb);
+void unlock_writes_nothing(struct lkb *lkb);
 void unlock_go(struct dlm_engine *engine, struct lkb *lkb);
 void cancel_go(struct dlm_engine *engine, struct lkb *lkb);
 void cancel_any(struct dlm_engine *engine, struct lkb *lkb);

@@ -102,6 +102,22 @@ void lvb_take_argument(struct dlm_engine *engine, struct lkb *lkb,
 		memcpy(lkb->lvb, lvb, engine->config.lvblen);
 }
 
+/*
+ * PW to EX reads, and nothing that is passed may get into the lock's own copy;
+ * unless an alternate is granted, which is below PW: that writes. Until it is
+ * known which of both, and after a failure, the copy is no good for a donor.
+ */
+void lvb_take_for_conversion(struct dlm_engine *engine, struct lkb *lkb,
+			     const uint8_t *lvb)
+{
+	bool writes = mode_lvb(lkb->grmode, lkb->rqmode) == LVB_WRITE;
+	bool may_write = lkb->exflags & (LKF_ALTPR | LKF_ALTCW);
+
+	lvb_take_argument(engine, lkb, writes || may_write ? lvb : NULL);
+	if (!writes && may_write && lkb->grmode >= LKM_PW)
+		set_doubt(lkb, true);
+}
+
 void lvb_take_message(struct dlm_engine *engine, struct lkb *lkb,
 		      const struct dlm_lockmsg *m)
 {

@@ -53,7 +53,7 @@ static void request_overlap(struct dlm_engine *engine, struct lkb *lkb,
 	lkb->flags &= ~LKB_OVERLAP;
 	/* nobody has had this lock: it has nothing to write */
 	if (overlap & LKB_OVERLAP_UNLOCK) {
-		lkb->exflags &= ~(uint32_t)(LKF_VALBLK | LKF_IVVALBLK);
+		unlock_writes_nothing(lkb);
 		unlock_go(engine, lkb);
 	} else if (overlap && result == -EINPROGRESS) {
 		cancel_go(engine, lkb);

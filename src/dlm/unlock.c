@@ -18,11 +18,23 @@
 
 #include "dlm/engine.h"
 
+/*
+ * Over a conversion that is in flight: what has been passed for that one is
+ * written by it, if it writes. The lock's own copy may be what it has read, and
+ * read as invalid; written back it would count as valid.
+ */
+void unlock_writes_nothing(struct lkb *lkb)
+{
+	lkb->exflags &= ~(uint32_t)(LKF_VALBLK | LKF_IVVALBLK);
+}
+
 void unlock_go(struct dlm_engine *engine, struct lkb *lkb)
 {
 	struct rsb *rsb = lkb->rsb;
 	int result;
 
+	if (lkb->wait_type == DLM_MSG_CONVERT)
+		unlock_writes_nothing(lkb);
 	if ((lkb->flags & LKB_DEAD) && !(lkb->exflags & LKF_PERSISTENT))
 		lkb->exflags = LKF_IVVALBLK | LKF_FORCEUNLOCK;
 	/*
@@ -30,7 +42,7 @@ void unlock_go(struct dlm_engine *engine, struct lkb *lkb)
 	 * master has granted one in the meantime.
 	 */
 	if (lkb->grmode < LKM_PW)
-		lkb->exflags &= ~(uint32_t)(LKF_VALBLK | LKF_IVVALBLK);
+		unlock_writes_nothing(lkb);
 	if (!rsb_is_master(engine, rsb)) {
 		waiter_add(engine, lkb, DLM_MSG_UNLOCK, rsb->master);
 		send_lkb(engine, lkb, rsb->master, DLM_MSG_UNLOCK, 0);

@@ -118,12 +118,18 @@ static bool writes(int from, int to)
 	return (from == LKM_EX || (from == LKM_PW && to != LKM_EX));
 }
 
-/* What goes with a call: a new value if the call can write. */
-static uint64_t block_value(struct world *w, const struct client *c, int to)
+/*
+ * What goes with a call: a new value if the call writes, one that nobody may
+ * ever see if it does not. An alternate mode can make a write of it.
+ */
+static uint64_t block_value(struct world *w, const struct client *c, int to,
+			    uint32_t flags)
 {
-	if (!writes(c->held, to))
+	if (writes(c->held, to))
+		return w->next_value++;
+	if (c->held == LKM_PW && (flags & (LKF_ALTPR | LKF_ALTCW)))
 		return w->blocks[c->resource].last;
-	return w->next_value++;
+	return 1ull << 62;
 }
 
 /* From now on it may hold the last value again. */
@@ -393,7 +399,7 @@ static void do_request(struct world *w, struct node *node)
 	c->since_ns = w->now_ns;
 	if (w->blocks[c->resource].used)
 		c->flags |= LKF_VALBLK;
-	block_pack(lvb, 0);
+	block_pack(lvb, block_value(w, c, c->wanted, 0));
 	event.lock = (struct dlm_lock_args){
 		.mode = (enum dlm_mode)c->wanted,
 		.flags = c->flags,
@@ -418,11 +424,12 @@ static void do_convert(struct world *w, struct node *node, struct client *c,
 	struct dlm_event event = { .kind = DLM_EV_LOCK };
 	struct client old = *c;
 	struct block old_block = w->blocks[c->resource];
-	uint64_t value = block_value(w, c, to);
 	uint8_t lvb[DLM_LVB_MAX];
+	uint64_t value;
 
 	c->wanted = to;
 	c->flags = convert_flags(w, c->held, to);
+	value = block_value(w, c, to, c->flags);
 	if (w->blocks[c->resource].used)
 		c->flags |= LKF_VALBLK;
 	if (writes(c->held, to) && chance(w, 4))
@@ -456,8 +463,8 @@ static void do_unlock(struct world *w, struct node *node, struct client *c,
 	uint64_t old_since_ns = c->since_ns;
 	bool idle = !c->requesting && !c->converting;
 	/* whether it counts over a conversion depends on what is in flight */
-	uint64_t value =
-		idle ? block_value(w, c, LKM_NL) : w->blocks[c->resource].last;
+	uint64_t value = idle ? block_value(w, c, LKM_NL, 0)
+			      : w->blocks[c->resource].last;
 	uint8_t lvb[DLM_LVB_MAX];
 
 	if (w->blocks[c->resource].used)
