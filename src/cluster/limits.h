@@ -51,6 +51,9 @@
  */
 #define REPORTS_GATHER_NS 3000000000u
 
+/* Hosts that are searched for a proof of death at once. */
+#define FENCE_TARGETS_MAX 32
+
 /*
  * How long a host may take to come up with its mounts before the start-up rule
  * has it fenced (DESIGN 4.7): after a power failure hosts do not boot equally
