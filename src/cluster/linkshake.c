@@ -131,9 +131,8 @@ void link_retry(struct link *link, bool progress)
 /* Failing */
 
 static void note_stranger(struct links *links, const struct link_addr *from,
-			  const char *why)
+			  enum ug_level level, const char *why)
 {
-	enum ug_level level = UG_WARN;
 	char text[LINK_ADDR_TEXT];
 
 	if (links->noted_ns &&
@@ -160,7 +159,7 @@ static void fail(struct links *links, struct conn *conn, enum ug_level level,
 	char text[LINK_ADDR_TEXT];
 
 	if (!link) {
-		note_stranger(links, &conn->from, why);
+		note_stranger(links, &conn->from, level, why);
 	} else if (conn->accepted) {
 		link_note(link, level, "connection from %s: %s",
 			  link_addr_text(&conn->from, text), why);
@@ -587,7 +586,7 @@ void links_accept(struct links *links)
 		if (fd < 0)
 			return;
 		if (!links_know_host(links, &from)) {
-			note_stranger(links, &from,
+			note_stranger(links, &from, UG_WARN,
 				      "refused: no member has this address");
 			close(fd);
 			continue;

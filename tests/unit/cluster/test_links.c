@@ -20,7 +20,8 @@
 
 #define KEY "a key that both members have"
 
-static struct world_node a, b;
+static struct world_node a, b, c;
+static unsigned descriptors;
 
 static void meet(struct world_node *x, struct world_node *y)
 {
@@ -78,14 +79,444 @@ static void test_exchange_ipv6(void **state)
 		.ping_ns = SECOND_NS / 20, .host = "::1", .key = KEY });
 }
 
+/* Both try; nothing of b's reaches a, nor the other way round. */
+static void expect_refusal(const char *a_says, const char *b_says)
+{
+	unsigned a_before = world_logged(a_says),
+		 b_before = world_logged(b_says);
+
+	send_some(&a, &b, 0, 10);
+	send_some(&b, &a, 0, 10);
+	await(world_logged(a_says) > a_before);
+	await(world_logged(b_says) > b_before);
+	await(a.silent[2] == 1 && b.silent[1] == 1);
+	assert_int_equal(a.next[2][0] + b.next[1][0], 0);
+	assert_int_equal(node_info(&a, 2).connections, 0);
+	assert_int_equal(node_info(&b, 1).connections, 0);
+	node_close(&a);
+	node_close(&b);
+}
+
+#define HURRIED .ping_ns = SECOND_NS / 20, .timeout_ns = SECOND_NS / 2
+
+static void test_wrong_key(void **state)
+{
+	struct world_options options = { HURRIED, .key = KEY };
+
+	node_open(&a, 1, &options);
+	options.key = "some other key of somebody";
+	node_open(&b, 2, &options);
+	meet(&a, &b);
+	expect_refusal("link to 2: connection from 127.0.0.1",
+		       "link to 1: 127.0.0.1");
+	assert_true(world_logged("refused: its key is not the one") > 0);
+	assert_true(world_logged("it refuses: its key is not the one") > 0);
+}
+
+static void test_peer_without_key(void **state)
+{
+	struct world_options options = { HURRIED, .key = KEY };
+
+	node_open(&a, 1, &options);
+	options.key = NULL;
+	node_open(&b, 2, &options);
+	meet(&a, &b);
+	expect_refusal("refused: it has no key, one is configured here",
+		       "it refuses: it has a key, none is configured here");
+}
+
+static void test_peer_with_needless_key(void **state)
+{
+	struct world_options options = { HURRIED };
+
+	node_open(&a, 1, &options);
+	options.key = KEY;
+	node_open(&b, 2, &options);
+	meet(&a, &b);
+	expect_refusal("refused: it has a key, none is configured here",
+		       "it refuses: it has no key, one is configured here");
+}
+
+static void test_other_table(void **state)
+{
+	struct world_options options = { HURRIED };
+
+	node_open(&a, 1, &options);
+	options.table = "alpha:vol2";
+	node_open(&b, 2, &options);
+	meet(&a, &b);
+	expect_refusal("refused: it is of another lock table",
+		       "it refuses: this process is of another lock table");
+}
+
+static void test_other_life(void **state)
+{
+	struct world_options options = { HURRIED };
+	struct link_peer earlier;
+
+	node_open(&a, 1, &options);
+	node_open(&b, 2, &options);
+	node_add(&a, &b, 0);
+	earlier = a.self;
+	earlier.inc.pid--;
+	assert_int_equal(links_add(b.links, &earlier), 0);
+	expect_refusal("refused: it looks for another process than this",
+		       "it refuses: its process is not the one looked for");
+}
+
+/* The member is known, but not by the one that it connects to. */
+static void test_stranger(void **state)
+{
+	struct world_options options = { HURRIED };
+
+	node_open(&a, 1, &options);
+	node_open(&b, 2, &options);
+	node_open(&c, 3, &options);
+	meet(&a, &b);
+	node_add(&c, &a, 0);
+	send_some(&c, &a, 0, 10);
+	await(c.silent[1] == 1);
+	assert_true(world_logged("it does not know this process") > 0);
+	assert_int_equal(a.next[3][0], 0);
+	/* It becomes one: what was queued goes out. */
+	node_add(&a, &c, 0);
+	await(a.next[3][0] == 10);
+	node_close(&a);
+	node_close(&b);
+	node_close(&c);
+}
+
+/* A true member, with the true key, from an address that is not its own. */
+static void test_strange_address(void **state)
+{
+	struct world_options options = { HURRIED, .key = KEY };
+	struct link_peer elsewhere;
+
+	node_open(&a, 1, &options);
+	options.host = "127.0.0.2";
+	node_open(&b, 2, &options);
+	elsewhere = b.self;
+	elsewhere.addr = world_addr("127.0.0.3", b.self.addr.port);
+	assert_int_equal(links_add(a.links, &elsewhere), 0);
+	node_add(&b, &a, 0);
+	expect_refusal("from 127.0.0.2", "within the handshake");
+	assert_true(world_logged("no member has this address") > 0);
+}
+
+static void test_ports(void **state)
+{
+	static const struct links_ops ops;
+	struct links_config config = { .table = WORLD_TABLE,
+				       .addr = world_addr("127.0.0.1", 0),
+				       .ops = &ops };
+	struct links *links[3];
+	struct link_addr addr[3];
+
+	node_open(&a, 1, &(struct world_options){ 0 });
+	config.port_first = a.self.addr.port;
+	config.port_last = (uint16_t)(a.self.addr.port + 2);
+	assert_int_equal(links_open(&config, &links[0], &addr[0]), 0);
+	assert_int_equal(links_open(&config, &links[1], &addr[1]), 0);
+	assert_int_equal(addr[0].port, a.self.addr.port + 1);
+	assert_int_equal(addr[1].port, a.self.addr.port + 2);
+	assert_int_equal(links_open(&config, &links[2], &addr[2]), -EADDRINUSE);
+	links_close(links[0]);
+	assert_int_equal(links_open(&config, &links[0], &addr[0]), 0);
+	assert_int_equal(addr[0].port, a.self.addr.port + 1);
+	links_close(links[0]);
+	links_close(links[1]);
+	node_close(&a);
+}
+
+static void test_wrong_config(void **state)
+{
+	static const struct links_ops ops;
+	struct links_config good = { .table = WORLD_TABLE,
+				     .addr = world_addr("127.0.0.1", 0),
+				     .ops = &ops };
+	struct links_config config = good;
+	char table[LINK_TABLE_MAX + 2] = "";
+	struct link_addr addr;
+	struct links *links;
+
+	config.addr = world_addr("192.0.2.1", 0);
+	assert_int_equal(links_open(&config, &links, &addr), -EADDRNOTAVAIL);
+	config.addr = (struct link_addr){ 0 };
+	assert_int_equal(links_open(&config, &links, &addr), -EADDRNOTAVAIL);
+	config = good;
+	config.port_first = 2;
+	config.port_last = 1;
+	assert_int_equal(links_open(&config, &links, &addr), -EINVAL);
+	config = good;
+	config.key = (const uint8_t *)KEY;
+	config.key_len = LINK_KEY_MIN - 1;
+	assert_int_equal(links_open(&config, &links, &addr), -EINVAL);
+	config.key_len = LINK_KEY_MAX + 1;
+	assert_int_equal(links_open(&config, &links, &addr), -EINVAL);
+	config = good;
+	memset(table, 'x', sizeof(table) - 1);
+	config.table = table;
+	assert_int_equal(links_open(&config, &links, &addr), -ENAMETOOLONG);
+	assert_int_equal(world_descriptors(), descriptors);
+}
+
+static void test_send_to_nobody(void **state)
+{
+	static uint8_t bytes[LINK_MESSAGE_MAX + 1];
+
+	node_open(&a, 1, &(struct world_options){ 0 });
+	assert_int_equal(node_send(&a, 2, 0, 0, 0), -ENOENT);
+	assert_int_equal(
+		links_send(a.links, 2, LINK_DLM, bytes, LINK_MESSAGE_MAX + 1),
+		-EMSGSIZE);
+	assert_false(links_full(a.links, 2));
+	links_push(a.links);
+	node_close(&a);
+}
+
+static void test_longest_and_shortest(void **state)
+{
+	node_open(&a, 1, &(struct world_options){ 0 });
+	node_open(&b, 2, &(struct world_options){ 0 });
+	meet(&a, &b);
+	assert_int_equal(node_send(&a, 2, 0, 0, LINK_MESSAGE_MAX), 0);
+	assert_int_equal(node_send(&a, 2, 1, 0, 0), 0);
+	links_push(a.links);
+	await(b.next[1][0] == 1 && b.next[1][1] == 1);
+	/* Without any byte: it comes, to be refused by this receiver. */
+	assert_int_equal(links_send(a.links, 2, LINK_DLM, NULL, 0), 0);
+	links_push(a.links);
+	await(b.wrong == 1);
+	b.wrong = 0;
+	node_close(&a);
+	node_close(&b);
+}
+
+/* The receiver does not take any more: the sender is told, then again. */
+static void test_back_pressure(void **state)
+{
+	struct world_options options = { .timeout_ns = 60ull * SECOND_NS };
+	uint64_t sent = 0;
+
+	node_open(&a, 1, &options);
+	node_open(&b, 2, &options);
+	meet(&a, &b);
+	b.stopped = true;
+	while (!links_full(a.links, 2)) {
+		send_some(&a, &b, sent, 100);
+		sent += 100;
+	}
+	assert_true(node_info(&a, 2).queued_bytes > LINK_QUEUE_BYTES);
+	assert_true(node_info(&a, 2).queued_bytes < LINK_QUEUE_BYTES * 2);
+	assert_int_equal(a.rooms, 0);
+	b.stopped = false;
+	await(a.rooms == 1);
+	assert_false(links_full(a.links, 2));
+	await(b.next[1][0] == sent);
+	assert_int_equal(a.rooms, 1);
+	node_close(&a);
+	node_close(&b);
+}
+
+/* Who takes nothing at all cannot make us keep more than the bound. */
+static void test_given_up(void **state)
+{
+	struct world_options options = { .timeout_ns = 60ull * SECOND_NS,
+					 .queue_max = 8u << 20 };
+	uint64_t sent = 0;
+
+	node_open(&a, 1, &options);
+	node_open(&b, 2, &options);
+	node_open(&c, 3, &options);
+	meet(&a, &b);
+	meet(&a, &c);
+	b.stopped = true;
+	while (!node_send(&a, 2, 0, sent, 5000)) {
+		sent++;
+		links_push(a.links);
+		assert_true(sent < 10000);
+	}
+	await(a.silent[2] == 1);
+	await(!node_info(&a, 2).queued_bytes);
+	assert_int_equal(node_send(&a, 2, 0, sent, 0), -ENOENT);
+	b.stopped = false;
+	send_some(&a, &c, 0, 100);
+	await(c.next[1][0] == 100);
+	/* It is never let in again: a message is lost between. */
+	await(world_logged("do not fit together") > 0);
+	assert_false(node_info(&a, 2).connected);
+	assert_true(b.next[1][0] < sent);
+	assert_int_equal(a.silent[2], 1);
+	node_close(&a);
+	node_close(&b);
+	node_close(&c);
+}
+
+/* Nobody listens there. */
+static void test_never_reached(void **state)
+{
+	struct world_options options = { HURRIED };
+	struct link_peer nobody = { .id = 1,
+				    .inc = world_incarnation(1),
+				    .addr = world_addr("127.0.0.1", 1) };
+
+	node_open(&b, 2, &options);
+	assert_int_equal(links_add(b.links, &nobody), 0);
+	await(b.silent[1] == 1);
+	assert_true(node_info(&b, 1).silent_ns >= options.timeout_ns);
+	assert_true(world_logged("Connection refused") > 0);
+	node_close(&b);
+}
+
+/* One end was removed and added again: no stream goes on in its middle. */
+static void test_half_a_stream(void **state)
+{
+	struct world_options options = { HURRIED };
+
+	node_open(&a, 1, &options);
+	node_open(&b, 2, &options);
+	meet(&a, &b);
+	send_some(&a, &b, 0, 10);
+	send_some(&b, &a, 0, 10);
+	await(b.next[1][0] == 10 && a.next[2][0] == 10);
+	node_add(&a, &b, 0);
+	send_some(&b, &a, 10, 10);
+	await(b.silent[1] == 1 && a.silent[2] == 1);
+	assert_int_equal(a.next[2][0], 10);
+	/* Both ends anew: a new stream. */
+	node_remove(&b, &a);
+	node_remove(&a, &b);
+	a.next[2][0] = 0;
+	meet(&a, &b);
+	send_some(&b, &a, 0, 10);
+	await(a.next[2][0] == 10);
+	node_close(&a);
+	node_close(&b);
+}
+
+/* Another process in the place of the one that has gone. */
+static void test_next_life(void **state)
+{
+	struct world_options options = { .ping_ns = SECOND_NS / 20 };
+
+	node_open(&a, 1, &options);
+	node_open(&b, 2, &options);
+	meet(&a, &b);
+	send_some(&b, &a, 0, 5);
+	await(a.next[2][0] == 5);
+	node_close(&b);
+	send_some(&a, &b, 0, 100); /* never comes */
+	node_open(&b, 3, &options);
+	b.self.id = 2;
+	a.next[2][0] = 0;
+	meet(&a, &b);
+	send_some(&a, &b, 0, 7);
+	send_some(&b, &a, 0, 7);
+	await(a.next[2][0] == 7 && b.next[1][0] == 7);
+	assert_int_equal(links_info(a.links, &(struct link_info){ 0 }, 1), 1);
+	node_close(&a);
+	node_close(&b);
+}
+
+static void test_removed_in_callback(void **state)
+{
+	node_open(&a, 1, &(struct world_options){ 0 });
+	node_open(&b, 2, &(struct world_options){ 0 });
+	meet(&a, &b);
+	a.remove_at = 50;
+	send_some(&b, &a, 0, 1000);
+	await(!node_info(&a, 2).peer.id);
+	await(!node_info(&b, 1).connected);
+	assert_int_equal(a.next[2][0], 51);
+	node_close(&a);
+	node_close(&b);
+}
+
+static void *flood(void *arg)
+{
+	uint64_t i = 0;
+
+	while (!links_full(b.links, 1) && i < 1000000 &&
+	       !node_send(&b, 1, 0, i++, 0))
+		links_push(b.links);
+	return NULL;
+}
+
+/* After links_remove() nothing more of it comes. */
+static void test_removed_under_load(void **state)
+{
+	pthread_t thread;
+	uint64_t seen;
+
+	for (unsigned round = 0; round < 20; round++) {
+		node_open(&a, 1, &(struct world_options){ 0 });
+		node_open(&b, 2, &(struct world_options){ 0 });
+		meet(&a, &b);
+		assert_int_equal(pthread_create(&thread, NULL, flood, NULL), 0);
+		await(a.next[2][0] > 100);
+		node_remove(&a, &b);
+		assert_false(a.in_receive);
+		seen = a.next[2][0];
+		node_remove(&b, &a);
+		pthread_join(thread, NULL);
+		assert_int_equal(a.next[2][0], seen);
+		node_close(&a);
+		node_close(&b);
+	}
+}
+
+static void test_closed_at_any_time(void **state)
+{
+	struct world_options options = { .key = KEY };
+
+	for (unsigned round = 0; round < 50; round++) {
+		node_open(&a, 1, &options);
+		node_open(&b, 2, &options);
+		meet(&a, &b);
+		send_some(&a, &b, 0, 200);
+		send_some(&b, &a, 0, 200);
+		if (round % 3 == 1)
+			links_break(a.links);
+		usleep(round * 100);
+		node_close(round % 2 ? &a : &b);
+		node_close(round % 2 ? &b : &a);
+	}
+	assert_int_equal(world_descriptors(), descriptors);
+}
+
+static int remember_descriptors(void **state)
+{
+	descriptors = world_descriptors();
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exchange),
 		cmocka_unit_test(test_exchange_with_key),
 		cmocka_unit_test(test_exchange_ipv6),
+		cmocka_unit_test(test_wrong_key),
+		cmocka_unit_test(test_peer_without_key),
+		cmocka_unit_test(test_peer_with_needless_key),
+		cmocka_unit_test(test_other_table),
+		cmocka_unit_test(test_other_life),
+		cmocka_unit_test(test_stranger),
+		cmocka_unit_test(test_strange_address),
+		cmocka_unit_test(test_ports),
+		cmocka_unit_test(test_wrong_config),
+		cmocka_unit_test(test_send_to_nobody),
+		cmocka_unit_test(test_longest_and_shortest),
+		cmocka_unit_test(test_back_pressure),
+		cmocka_unit_test(test_given_up),
+		cmocka_unit_test(test_never_reached),
+		cmocka_unit_test(test_half_a_stream),
+		cmocka_unit_test(test_next_life),
+		cmocka_unit_test(test_removed_in_callback),
+		cmocka_unit_test(test_removed_under_load),
+		cmocka_unit_test(test_closed_at_any_time),
 	};
 
 	ug_log_set_level(UG_ERROR);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, remember_descriptors, NULL);
 }
