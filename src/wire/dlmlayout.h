@@ -100,9 +100,12 @@ static_assert(offsetof(struct wire_config, rf_generation) == 16, "4.3");
 struct wire_slot {
 	le32 ro_nodeid;
 	le16 ro_slot;
-	uint8_t ro_unused[10];
+	le16 ro_flags;	     /* WIRE_SLOT_*; 0 with a nodeid */
+	le64 ro_incarnation; /* the same */
 };
 static_assert(sizeof(struct wire_slot) == 16, "4.3");
+static_assert(offsetof(struct wire_slot, ro_incarnation) == 8, "4.3");
+#define WIRE_SLOT_FREE 1u
 
 struct wire_lock {
 	le32 rl_ownpid;

@@ -36,10 +36,13 @@ static bool slots_are_legal(const struct dlm_slots *slots)
 {
 	if (!slots)
 		return true;
-	if (slots->count > DLM_NODES_MAX)
+	if (slots->count > DLM_SLOTS_MAX)
 		return false;
 	for (uint32_t i = 0; i < slots->count; i++) {
-		if (slots->slot[i].nodeid <= 0)
+		const struct dlm_slot *slot = &slots->slot[i];
+
+		if (slot->nodeid < 0 || (!slot->nodeid && !slot->slot) ||
+		    (slot->nodeid && (slot->free || slot->incarnation)))
 			return false;
 	}
 	return true;
@@ -161,10 +164,12 @@ static void config_put(const struct dlm_rcom *rc, uint8_t *buf)
 	out->rf_num_slots = le16_of((uint16_t)count);
 	out->rf_generation = le32_of(rc->status.generation);
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t nodeid = (uint32_t)rc->slots->slot[i].nodeid;
+		const struct dlm_slot *in = &rc->slots->slot[i];
 
-		slot[i].ro_nodeid = le32_of(nodeid);
-		slot[i].ro_slot = le16_of(rc->slots->slot[i].slot);
+		slot[i].ro_nodeid = le32_of((uint32_t)in->nodeid);
+		slot[i].ro_slot = le16_of(in->slot);
+		slot[i].ro_flags = le16_of(in->free ? WIRE_SLOT_FREE : 0);
+		slot[i].ro_incarnation = le64_of(in->incarnation);
 	}
 }
 
@@ -257,10 +262,14 @@ static int slots_get(const struct wire_slot *in, uint32_t count,
 	rc->slots = slots;
 	slots->count = count;
 	for (uint32_t i = 0; i < count; i++) {
-		if (!is_zero(in[i].ro_unused, sizeof(in[i].ro_unused)))
+		struct dlm_slot *slot = &slots->slot[i];
+
+		if (le16_get(in[i].ro_flags) & ~WIRE_SLOT_FREE)
 			return -EBADMSG;
-		slots->slot[i].nodeid = (int32_t)le32_get(in[i].ro_nodeid);
-		slots->slot[i].slot = le16_get(in[i].ro_slot);
+		slot->nodeid = (int32_t)le32_get(in[i].ro_nodeid);
+		slot->slot = le16_get(in[i].ro_slot);
+		slot->free = le16_get(in[i].ro_flags) & WIRE_SLOT_FREE;
+		slot->incarnation = le64_get(in[i].ro_incarnation);
 	}
 	return 0;
 }
@@ -273,7 +282,7 @@ static int config_get(const uint8_t *buf, size_t len, struct dlm_rcom *rc)
 	if (len < sizeof(*in))
 		return -EBADMSG;
 	count = le16_get(in->rf_num_slots);
-	if (count > DLM_NODES_MAX ||
+	if (count > DLM_SLOTS_MAX ||
 	    len != sizeof(*in) + count * sizeof(struct wire_slot) ||
 	    le32_get(in->rf_flags) ||
 	    !is_zero(in->rf_unused, sizeof(in->rf_unused)))

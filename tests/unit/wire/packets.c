@@ -83,9 +83,18 @@ static struct dlm_slots *make_slots(struct ug_prng *prng)
 	struct dlm_slots *slots = malloc(sizeof(*slots));
 
 	garbage(prng, slots, sizeof(*slots));
-	slots->count = 1 + below(prng, DLM_NODES_MAX);
-	for (uint32_t i = 0; i < slots->count; i++)
-		slots->slot[i].nodeid = (int32_t)(any(prng) >> 1 | 1);
+	slots->count = 1 + below(prng, DLM_SLOTS_MAX);
+	for (uint32_t i = 0; i < slots->count; i++) {
+		bool held = below(prng, 2);
+		uint16_t number = (uint16_t)(any(prng) | 1);
+
+		slots->slot[i] = (struct dlm_slot){
+			.nodeid = held ? 0 : (int32_t)(any(prng) >> 1 | 1),
+			.slot = number,
+			.free = held && below(prng, 2),
+			.incarnation = held ? any(prng) : 0,
+		};
+	}
 	return slots;
 }
 
@@ -214,6 +223,8 @@ static void expect_slots(const struct dlm_slots *a, const struct dlm_slots *b)
 	for (uint32_t i = 0; i < a->count; i++) {
 		assert_int_equal(a->slot[i].nodeid, b->slot[i].nodeid);
 		assert_int_equal(a->slot[i].slot, b->slot[i].slot);
+		assert_int_equal(a->slot[i].free, b->slot[i].free);
+		assert_true(a->slot[i].incarnation == b->slot[i].incarnation);
 	}
 }
 

@@ -455,9 +455,14 @@ static void test_wrong_padding_of_slots(void **state)
 			expect_refused(128, -EBADMSG);
 			packet[i] = 0;
 		}
-		set32(slot, 0); /* no such node */
+		set32(slot, 0); /* held: then it has a number, */
+		set16(slot + 4, 0);
 		expect_refused(128, -EBADMSG);
-		set32(slot, 0x80000001);
+		set16(slot + 4, 1);
+		packet[slot + 6] = 2; /* and one flag */
+		expect_refused(128, -EBADMSG);
+		packet[slot + 6] = 0;
+		set32(slot, 0x80000001); /* no such node */
 		expect_refused(128, -EBADMSG);
 		set32(slot, 1);
 	}
@@ -467,14 +472,14 @@ static void test_wrong_padding_of_slots(void **state)
 	set16(48 + 14, 4);
 	expect_refused(128, -EBADMSG);
 	memset(packet + 80, 0, sizeof(packet) - 80);
-	for (unsigned i = 0; i < 129; i++)
+	for (unsigned i = 0; i < 250; i++)
 		set32(80 + i * 16, 1);
-	set16(48 + 14, 128);
-	set16(12, 80 + 128 * 16);
-	expect_sound(80 + 128 * 16);
-	set16(48 + 14, 129);
-	set16(12, 80 + 129 * 16);
-	expect_refused(80 + 129 * 16, -EBADMSG);
+	set16(48 + 14, 249);
+	set16(12, 80 + 249 * 16);
+	expect_sound(80 + 249 * 16);
+	set16(48 + 14, 250);
+	set16(12, 80 + 250 * 16);
+	expect_refused(80 + 250 * 16, -EBADMSG);
 }
 
 static void test_wrong_padding_of_name(void **state)
@@ -669,11 +674,17 @@ static void test_no_such_tables(void **state)
 	(void)state;
 	msg.rc.type = DLM_RCOM_STATUS_REPLY;
 	msg.rc.slots = &slots;
-	slots.slot[0].nodeid = 0;
+	slots.slot[0].nodeid = -1;
 	expect_no_message(&msg);
-	for (unsigned i = 0; i < DLM_NODES_MAX; i++)
-		slots.slot[i].nodeid = 1;
-	slots.count = DLM_NODES_MAX + 1;
+	slots.slot[0] = (struct dlm_slot){ .nodeid = 1, .free = true };
+	expect_no_message(&msg);
+	slots.slot[0] = (struct dlm_slot){ .nodeid = 1, .incarnation = 1 };
+	expect_no_message(&msg);
+	slots.slot[0] = (struct dlm_slot){ .slot = 0, .incarnation = 1 };
+	expect_no_message(&msg);
+	for (unsigned i = 0; i < DLM_SLOTS_MAX; i++)
+		slots.slot[i] = (struct dlm_slot){ .nodeid = 1 };
+	slots.count = DLM_SLOTS_MAX + 1;
 	expect_no_message(&msg);
 	slots.count = 1;
 	msg.rc.type = DLM_RCOM_LOOKUP_REPLY; /* has no place for slots */
