@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * lsjoin.c - ugdlm_join(): a lockspace among corosync, TCP and clocks.
+ */
+#include <errno.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cluster/lockspace.h"
+
+#define NS_PER_MS 1000000u
+#define NS_PER_S 1000000000u
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static void rest(void)
+{
+	usleep(LS_RETRY_NS / 1000);
+}
+
+static void wait_for_change(struct ugdlm *ls, uint64_t until_ns)
+{
+	if (ls->need_push || ls->need_ring) {
+		ls_unlock(ls);
+		ls_lock(ls);
+		return;
+	}
+	ls_wait_until(ls, &ls->cond, until_ns);
+}
+
+static const struct ls_cluster_ops real_cluster = {
+	.join = cluster_join,
+	.close = cluster_close,
+	.say_stopped = cluster_say_stopped,
+	.say_left = cluster_say_left,
+	.say_link = cluster_say_link,
+	.expel = cluster_expel,
+	.lease_ns = cluster_lease_ns,
+	.table = cluster_table,
+	.may_repair = cluster_may_repair,
+	.fence_ack = cluster_fence_ack,
+	.waits = cluster_waits,
+	.wait_text = cluster_wait_text,
+	.nodes = cluster_nodes,
+	.incarnation = incarnation_self,
+	.life_lock = life_lock_take,
+};
+
+static const struct ls_links_ops real_links = {
+	.open = links_open,
+	.close = links_close,
+	.add = links_add,
+	.remove = links_remove,
+	.send = links_send,
+	.push = links_push,
+	.full = links_full,
+	.info = links_info,
+};
+
+static const struct ls_env real_env = {
+	.cluster = &real_cluster,
+	.links = &real_links,
+	.own_addr = ls_own_addr,
+	.now_ns = monotonic_ns,
+	.rest = rest,
+	.wait = wait_for_change,
+	.threads = true,
+};
+
+static int wait_admitted(struct ugdlm *ls, uint32_t timeout_ms, char *why,
+			 size_t why_len)
+{
+	uint64_t end = UINT64_MAX;
+	int err = 0;
+
+	ls_lock(ls);
+	if (timeout_ms)
+		end = ls->now_ns + timeout_ms * (uint64_t)NS_PER_MS;
+	while (!ls->admitted && !ls->lost && ls->now_ns < end)
+		ls->env.wait(ls, end);
+	if (ls->lost) {
+		err = ls->lost_err;
+		ls_say(why, why_len, "%s: %s", ls->name, ls->lost_why);
+	} else if (!ls->admitted) {
+		err = -ETIMEDOUT;
+		ls_say(why, why_len,
+		       "%s: not admitted after %u ms: no quorum, or other "
+		       "members do not answer",
+		       ls->name, timeout_ms);
+		ls->leaving = true;
+	}
+	ls_unlock(ls);
+	return err;
+}
+
+int ugdlm_join(const struct ugdlm_config *config, uint32_t timeout_ms,
+	       struct ugdlm **out, char *why, size_t why_len)
+{
+	struct ugdlm *ls;
+	int err = ls_new(config, &real_env, &ls, why, why_len);
+
+	if (err)
+		return err;
+	err = ls_connect(ls, config, why, why_len);
+	if (err) {
+		ls_free(ls);
+		return err;
+	}
+	err = wait_admitted(ls, timeout_ms, why, why_len);
+	if (err) {
+		ugdlm_leave(ls, false);
+		return err;
+	}
+	*out = ls;
+	return 0;
+}

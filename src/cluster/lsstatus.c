@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * lsstatus.c - a lockspace as JSON, for tools.
+ *
+ * What is needed is copied under the lock; the text is made without it.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/lockspace.h"
+
+static const char *mode_name(int mode)
+{
+	static const char *const names[] = { "IV", "NL", "CR", "CW",
+					     "PR", "PW", "EX" };
+
+	return mode >= LKM_IV && mode <= LKM_EX ? names[mode + 1] : "?";
+}
+
+static const char *state_name(const struct ugdlm *ls)
+{
+	if (ls->lost)
+		return "lost";
+	if (ls->leaving)
+		return "leaving";
+	if (!ls->running)
+		return "recovering";
+	if (ls->missing || ls->changing)
+		return "member missing";
+	return ls->has_lease ? "running" : "no quorum";
+}
+
+static void add_addr(json_t *object, const struct link_addr *addr)
+{
+	char text[INET6_ADDRSTRLEN] = "";
+
+	if (!addr->family)
+		return;
+	inet_ntop(addr->family == 4 ? AF_INET : AF_INET6, addr->bytes, text,
+		  sizeof(text));
+	json_object_set_new(object, "address", json_string(text));
+	json_object_set_new(object, "port", json_integer(addr->port));
+}
+
+static void add_link(json_t *object, const struct link_info *infos,
+		     unsigned count, const struct incarnation *inc)
+{
+	for (unsigned i = 0; i < count; i++) {
+		const struct link_info *info = &infos[i];
+		json_t *link;
+
+		if (!incarnation_equal(&info->peer.inc, inc))
+			continue;
+		link = json_pack("{s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I}",
+				 "connected", info->connected, "silent_ms",
+				 (json_int_t)(info->silent_ns / 1000000u),
+				 "sent", (json_int_t)info->sent, "received",
+				 (json_int_t)info->received, "sent_bytes",
+				 (json_int_t)info->sent_bytes, "received_bytes",
+				 (json_int_t)info->received_bytes,
+				 "connections", (json_int_t)info->connections,
+				 "queued_bytes",
+				 (json_int_t)info->queued_bytes);
+		json_object_set_new(object, "link", link);
+		return;
+	}
+}
+
+static json_t *member_json(const struct ls_member *member,
+			   const struct link_info *infos, unsigned count)
+{
+	const struct member *m = &member->m;
+	const char *state = m->cause != GONE_NOT ? "gone"
+			    : member->missing	 ? "missing"
+						 : "member";
+	json_t *object = json_pack(
+		"{s:i,s:i,s:s%,s:i,s:i,s:s}", "node", (int)m->proc.node,
+		"instance", (int)m->instance, "name", member->name,
+		strlen(member->name), "pid", (int)m->proc.pid, "slot",
+		(int)member->slot, "state", state);
+
+	if (!object)
+		return NULL;
+	add_addr(object, &m->info.addr);
+	add_link(object, infos, count, &m->info.inc);
+	return object;
+}
+
+static json_t *self_json(const struct ugdlm *ls)
+{
+	json_t *object = json_pack("{s:i,s:i,s:s,s:i,s:i,s:s}", "node",
+				   (int)ls->self.nodeid, "instance",
+				   (int)ls->self.instance, "name",
+				   ls->self.name, "pid", (int)ls->self.pid,
+				   "slot", (int)ls->self.slot, "state", "self");
+
+	if (object)
+		add_addr(object, &ls->addr);
+	return object;
+}
+
+static json_t *members_json(struct ugdlm *ls, const struct link_info *infos,
+			    unsigned count)
+{
+	json_t *array = json_array();
+	struct ls_member *member;
+
+	json_array_append_new(array, self_json(ls));
+	cds_list_for_each_entry (member, &ls->members, list)
+		json_array_append_new(array, member_json(member, infos, count));
+	return array;
+}
+
+static json_t *slots_json(const struct ugdlm *ls)
+{
+	json_t *array = json_array();
+	struct dlm_slots slots;
+
+	if (!ls->engine)
+		return array;
+	dlm_slots_view(ls->engine, &slots);
+	for (unsigned i = 0; i < slots.count; i++)
+		if (!slots.slot[i].nodeid && !slots.slot[i].free)
+			json_array_append_new(array,
+					      json_integer(slots.slot[i].slot));
+	return array;
+}
+
+/* Strings of the cluster that are not UTF-8 make json_pack() fail. */
+static json_t *waits_json(const struct ugdlm *ls,
+			  const struct cluster_wait *waits, unsigned count)
+{
+	json_t *array = json_array();
+	char text[512];
+
+	for (unsigned i = 0; i < count; i++) {
+		ls->env.cluster->wait_text(&waits[i], text, sizeof(text));
+		json_array_append_new(array, json_string(text));
+	}
+	return array;
+}
+
+static json_t *status_json(struct ugdlm *ls, const struct link_info *infos,
+			   unsigned count)
+{
+	uint64_t lease_ns = ugdlm_lease_ns(ls);
+	struct dlm_counts counts = { 0 };
+	json_t *root;
+
+	if (ls->engine)
+		dlm_count(ls->engine, &counts);
+	root = json_pack(
+		"{s:s,s:s,s:I,s:b,s:I,s:i,s:i,s:i,s:i,s:i}", "lockspace",
+		ls->name, "state", state_name(ls), "generation",
+		(json_int_t)ls->generation, "quorate", ls->has_lease,
+		"lease_ms",
+		(json_int_t)(lease_ns > ls->now_ns
+				     ? (lease_ns - ls->now_ns) / 1000000u
+				     : 0),
+		"locks", (int)ls->locks, "waiting_calls",
+		(int)ls->waiting_count, "resources", (int)counts.resources,
+		"engine_locks", (int)counts.locks, "in_flight",
+		(int)counts.in_flight);
+	if (!root)
+		return NULL;
+	if (ls->lost)
+		json_object_set_new(root, "lost", json_string(ls->lost_why));
+	json_object_set_new(root, "members", members_json(ls, infos, count));
+	json_object_set_new(root, "held_slots", slots_json(ls));
+	return root;
+}
+
+static int to_text(json_t *root, char **text)
+{
+	if (!root)
+		return -ENOMEM;
+	*text = json_dumps(root, JSON_INDENT(1));
+	json_decref(root);
+	return *text ? 0 : -ENOMEM;
+}
+
+int ugdlm_status_json(struct ugdlm *ls, char **text)
+{
+	struct link_info *infos = calloc(GROUP_MEMBERS_MAX, sizeof(*infos));
+	struct cluster_wait *waits = calloc(GROUP_MEMBERS_MAX, sizeof(*waits));
+	unsigned count = 0, waits_count = 0;
+	json_t *root;
+	int err = -ENOMEM;
+
+	if (!infos || !waits)
+		goto out;
+	if (ls->links)
+		count = ls->env.links->info(ls->links, infos,
+					    GROUP_MEMBERS_MAX);
+	if (ls->cluster)
+		waits_count = ls->env.cluster->waits(ls->cluster, waits,
+						     GROUP_MEMBERS_MAX);
+	ls_lock(ls);
+	root = status_json(ls, infos, count);
+	ls_unlock(ls);
+	if (root)
+		json_object_set_new(root, "waiting_for",
+				    waits_json(ls, waits, waits_count));
+	err = to_text(root, text);
+out:
+	free(waits);
+	free(infos);
+	return err;
+}
+
+/* Locks */
+
+/* Names may hold any bytes: what is not printable is %XX. */
+static void name_text(const struct dlm_name *name, char *text)
+{
+	for (unsigned i = 0; i < name->len; i++) {
+		uint8_t c = name->bytes[i];
+
+		if (c >= ' ' && c < 0x7f && c != '%')
+			*text++ = (char)c;
+		else
+			text += sprintf(text, "%%%02X", c);
+	}
+	*text = '\0';
+}
+
+struct dump {
+	json_t *resources;
+	json_t *locks; /* of the last resource */
+};
+
+static void dump_resource(void *arg, const struct dlm_resource_info *info)
+{
+	struct dump *dump = arg;
+	char name[3 * DLM_NAME_MAX + 1];
+	json_t *object;
+
+	name_text(&info->name, name);
+	dump->locks = json_array();
+	object = json_pack("{s:s,s:i,s:i,s:b,s:b,s:o}", "name", name, "master",
+			   (int)info->master, "directory", (int)info->dir,
+			   "in_use", info->in_use, "lvb_invalid",
+			   info->lvb_invalid, "locks", dump->locks);
+	if (!object)
+		dump->locks = NULL;
+	json_array_append_new(dump->resources, object);
+}
+
+static void dump_lock(void *arg, const struct dlm_resource_info *resource,
+		      const struct dlm_lock_info *info)
+{
+	static const char *const queues[] = { "in flight", "waiting", "granted",
+					      "converting" };
+	struct dump *dump = arg;
+	json_t *object = json_pack(
+		"{s:I,s:I,s:i,s:i,s:s,s:s,s:s,s:b,s:b,s:I}", "lkid",
+		(json_int_t)info->lkid, "remid", (json_int_t)info->remid,
+		"node", (int)info->nodeid, "pid", (int)info->pid, "queue",
+		queues[info->status & 3], "granted", mode_name(info->grmode),
+		"requested", mode_name(info->rqmode), "master_copy",
+		info->master_copy, "in_flight", info->in_flight, "flags",
+		(json_int_t)info->exflags);
+
+	json_array_append_new(dump->locks, object);
+}
+
+int ugdlm_locks_json(struct ugdlm *ls, char **text)
+{
+	struct dump dump = { .resources = json_array() };
+	json_t *root;
+
+	ls_lock(ls);
+	if (ls->engine)
+		dlm_visit(ls->engine, dump_resource, dump_lock, &dump);
+	root = json_pack("{s:s,s:o}", "lockspace", ls->name, "resources",
+			 dump.resources);
+	ls_unlock(ls);
+	return to_text(root, text);
+}
