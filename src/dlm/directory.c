@@ -178,15 +178,30 @@ int32_t directory_recover_lookup(struct dlm_engine *engine, int32_t from,
 	return master;
 }
 
+/*
+ * Who was master when we last heard of it has forgotten it. Of our own locks
+ * none is known there: new ones are on the way, of old ones the last answer is
+ * on the way to us.
+ */
+static void correct_master(struct rsb *rsb, int32_t us, int32_t from)
+{
+	if (rsb->master && rsb->master != us)
+		rsb->master = from;
+}
+
 /* Recovery: "from" says that it masters this name. */
 int directory_record(struct dlm_engine *engine, int32_t from,
 		     const uint8_t *name, unsigned len)
 {
 	struct dlm_name copy = { .len = (uint8_t)len };
 	uint32_t hash = dlm_hash(name, len);
+	struct rsb *rsb;
 
 	if (step_reserve(engine, 1))
 		return -ENOMEM;
+	rsb = rsb_find(engine, name, len, hash);
+	if (rsb && rsb->where == RSB_KEEP)
+		correct_master(rsb, engine->config.nodeid, from);
 	memcpy(copy.bytes, name, len);
 	directory_recover_lookup(engine, from, &copy, hash);
 	return 0;

@@ -275,6 +275,8 @@ struct dlm_engine {
 	unsigned replies_due;
 	struct cds_list_head saved;
 	uint32_t saved_count;
+	uint32_t saved_old; /* the first so many were sent before the start */
+	bool old_message;   /* the one that is handled now is of these */
 };
 
 /* updates.c: memory for a step */
@@ -426,6 +428,7 @@ int message_check(const struct dlm_engine *engine, const struct dlm_msg *msg);
 void message_receive_request(struct dlm_engine *engine, int32_t from,
 			     const struct dlm_lockmsg *m);
 bool saved_next(struct dlm_engine *engine, int *error);
+void saved_mark_old(struct dlm_engine *engine);
 void saved_purge(struct dlm_engine *engine);
 void saved_free_all(struct dlm_engine *engine);
 

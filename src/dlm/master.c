@@ -108,7 +108,9 @@ void master_confirm(struct dlm_engine *engine, struct rsb *rsb, int result)
 /*
  * A REQUEST has come: are we the master (spec 3.4)? -EBADR: the resource is
  * unknown here; -ENOTBLK: we use it, but another is master, or we do not know
- * yet. The directory node knows best, whatever it sends here is ours.
+ * yet. The directory node knows best, whatever it sends here is ours; but not
+ * what was sent before a recovery, when it may not have been one, to whom it
+ * took for the master then.
  */
 int master_for_request(struct dlm_engine *engine, int32_t from,
 		       const uint8_t *name, unsigned len, uint32_t hash,
@@ -117,14 +119,15 @@ int master_for_request(struct dlm_engine *engine, int32_t from,
 	struct rsb *rsb = rsb_find(engine, name, len, hash);
 	int32_t dir = directory_node(engine, hash);
 	int32_t us = engine->config.nodeid;
+	bool from_dir = from == dir && !engine->old_message;
 
 	if (!rsb) {
-		if (from != dir && us != dir)
+		if (!from_dir && us != dir)
 			return -EBADR;
 		rsb = rsb_create(engine, name, len, hash);
 		rsb->master = us;
 	} else if (rsb->master != us) {
-		if (from != dir)
+		if (!from_dir)
 			return -ENOTBLK;
 		rsb->master = us;
 	}

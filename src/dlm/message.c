@@ -383,6 +383,15 @@ int message_receive(struct dlm_engine *engine, const struct dlm_msg *msg,
 	return message_handle(engine, msg);
 }
 
+/*
+ * Whoever goes on in the new membership has seen that we are done: what is
+ * saved up to then was sent before the start.
+ */
+void saved_mark_old(struct dlm_engine *engine)
+{
+	engine->saved_old = engine->saved_count;
+}
+
 static void saved_drop(struct dlm_engine *engine, struct saved_msg *saved)
 {
 	cds_list_del(&saved->list);
@@ -399,10 +408,13 @@ bool saved_next(struct dlm_engine *engine, int *error)
 	if (cds_list_empty(&engine->saved))
 		return false;
 	saved = cds_list_first_entry(&engine->saved, struct saved_msg, list);
+	engine->old_message = engine->saved_old > 0;
 	if (is_current(engine, saved->msg.from, saved->incarnation))
 		*error = message_handle(engine, &saved->msg);
+	engine->old_message = false;
 	if (*error)
 		return false;
+	engine->saved_old -= engine->saved_old > 0;
 	saved_drop(engine, saved);
 	return true;
 }

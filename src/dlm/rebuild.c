@@ -96,6 +96,12 @@ static void end_unlocked(struct dlm_engine *engine, struct lkb *lkb)
 	lkb_free(engine, lkb);
 }
 
+static void end_cancelled(struct dlm_engine *engine, struct lkb *lkb)
+{
+	cast_queue(engine, lkb, -DLM_ECANCEL);
+	lkb_free(engine, lkb);
+}
+
 static void mark_resend(struct lkb *lkb)
 {
 	lkb->flags |= LKB_RESEND;
@@ -114,11 +120,21 @@ static void lost_cancel(struct dlm_engine *engine, struct lkb *lkb)
 		mark_resend(lkb);
 	} else if (lkb->status == LKS_WAITING) {
 		waiter_clear(engine, lkb);
-		cast_queue(engine, lkb, -DLM_ECANCEL);
-		lkb_free(engine, lkb);
+		end_cancelled(engine, lkb);
 	} else {
 		waiter_clear(engine, lkb);
 	}
+}
+
+/*
+ * Asked of a member that lives and is not the master any more (directory.c):
+ * it has forgotten the resource, so it has answered, and that ended the lock.
+ * The answer is among the messages that are saved; it will find no lock.
+ */
+static bool ended_elsewhere(const struct lkb *lkb, bool lost)
+{
+	return !lost && lkb->status != LKS_NONE &&
+	       lkb->wait_nodeid != lkb->rsb->master;
 }
 
 /* Spec 5.9, first part: an operation in flight when the membership changed */
@@ -128,6 +144,14 @@ void rebuild_waiter(struct dlm_engine *engine, struct lkb *lkb)
 
 	if (lkb->wait_type == DLM_MSG_LOOKUP) {
 		lkb->flags |= LKB_RESEND;
+		return;
+	}
+	if (ended_elsewhere(lkb, lost)) {
+		if (lkb->wait_type == DLM_MSG_UNLOCK ||
+		    (lkb->flags & LKB_OVERLAP_UNLOCK))
+			end_unlocked(engine, lkb);
+		else
+			end_cancelled(engine, lkb);
 		return;
 	}
 	if (!lost || (lkb->flags & LKB_RESEND))

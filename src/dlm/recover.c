@@ -338,8 +338,10 @@ static int resources_run(struct dlm_engine *engine)
 {
 	int result = todo_run(engine, rebuild_finish);
 
-	if (result == STEP_NEXT)
+	if (result == STEP_NEXT) {
 		saved_purge(engine);
+		saved_mark_old(engine);
+	}
 	return result;
 }
 

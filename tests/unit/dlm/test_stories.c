@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <errno.h>
 #include <string.h>
 #include <cmocka.h>
@@ -167,6 +168,60 @@ static void test_master_forgets_between_requests(void **state)
 	ring_free(r);
 }
 
+/* A name whose directory node is the last of four, and the first of three. */
+static const char *name_that_moves(void)
+{
+	static char name[8];
+
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "m%u", i);
+		if ((dlm_hash(name, strlen(name)) >> 16) % 12 == 3)
+			return name;
+	}
+	return NULL;
+}
+
+/*
+ * Node 1 has a request on the way to node 3, which has forgotten the resource;
+ * node 2 has become its master. Then node 4, the directory node, dies, and
+ * node 1 is the next one: what it had sent is not the word of the directory.
+ */
+static void test_old_request_of_the_new_directory_node(void **state)
+{
+	struct ring *r = ring_new(4);
+	const char *name = name_that_moves();
+	uint32_t m, nl, a, t, x;
+
+	(void)state;
+	ring_lock(r, 3, name, LKM_NL, 0, NULL, &m);
+	ring_settle(r);
+	ring_lock(r, 1, name, LKM_NL, 0, NULL, &nl);
+	ring_settle(r);
+	ring_unlock(r, 3, m, 0, NULL);
+	ring_unlock(r, 1, nl, 0, NULL);
+	assert_true(ring_deliver(r, 1, 3));
+	ring_tick(r, DLM_TOSS_NS);
+	assert_true(ring_deliver(r, 3, 4)); /* REMOVE */
+	ring_lock(r, 1, name, LKM_NL, 0, NULL, &a);
+	ring_lock(r, 2, name, LKM_PR, 0, NULL, &t);
+	assert_true(ring_deliver(r, 2, 4));
+	assert_true(ring_deliver(r, 4, 2));
+	ring_expect(r, 2, t, LKM_PR);
+	ring_stop(r);
+	ring_kill(r, 4);
+	ring_start(r);
+	ring_settle(r);
+	ring_expect(r, 1, a, LKM_NL);
+	ring_lock(r, 3, name, LKM_EX, LKF_NOQUEUE, NULL, &x);
+	ring_settle(r);
+	assert_int_equal(ring_cast(r, 3, x)->status, -EAGAIN);
+	ring_convert(r, 2, t, LKM_NL, 0, NULL);
+	ring_lock(r, 3, name, LKM_EX, 0, NULL, &x);
+	ring_settle(r);
+	ring_expect(r, 3, x, LKM_EX);
+	ring_free(r);
+}
+
 static void test_master_dies(void **state)
 {
 	struct ring *r = ring_new(3);
@@ -303,6 +358,7 @@ int main(void)
 		cmocka_unit_test(test_cancel_at_every_point),
 		cmocka_unit_test(test_remove_crosses_request),
 		cmocka_unit_test(test_master_forgets_between_requests),
+		cmocka_unit_test(test_old_request_of_the_new_directory_node),
 		cmocka_unit_test(test_master_dies),
 		cmocka_unit_test(test_writer_dies),
 		cmocka_unit_test(test_middle_conversion_lost),
