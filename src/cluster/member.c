@@ -65,8 +65,8 @@ void member_updates_free(struct member_updates *out)
 }
 
 /* Never NULL: an update that finds no memory is written nowhere, and told. */
-struct member_update *update_add(struct membership *m,
-				 enum member_update_kind kind)
+struct member_update *member_update_add(struct membership *m,
+					enum member_update_kind kind)
 {
 	static _Thread_local struct member_update nowhere;
 	struct member_updates *out = m->updates;
@@ -91,7 +91,7 @@ struct member_update *update_add(struct membership *m,
 
 struct group_msg *send_add(struct membership *m, enum group_msg_type type)
 {
-	struct group_msg *msg = &update_add(m, MUP_SEND)->send;
+	struct group_msg *msg = &member_update_add(m, MUP_SEND)->send;
 
 	msg->type = type;
 	msg->major = GROUP_VERSION_MAJOR;
@@ -102,7 +102,7 @@ struct group_msg *send_add(struct membership *m, enum group_msg_type type)
 void member_update(struct membership *m, enum member_update_kind kind,
 		   const struct member *member)
 {
-	update_add(m, kind)->member = *member;
+	member_update_add(m, kind)->member = *member;
 }
 
 void go_out(struct membership *m, enum out_cause cause)
@@ -110,7 +110,7 @@ void go_out(struct membership *m, enum out_cause cause)
 	if (m->out)
 		return;
 	m->out = true;
-	update_add(m, MUP_OUT)->out.cause = cause;
+	member_update_add(m, MUP_OUT)->out.cause = cause;
 }
 
 static bool is_self(const struct membership *m, const struct incarnation *inc)
@@ -169,7 +169,7 @@ static void do_quorum(struct membership *m, const struct group_hello *hello)
 	    hello->quorate == m->deciding)
 		return;
 	m->deciding = hello->quorate;
-	update_add(m, MUP_SETTLED)->settled = m->deciding;
+	member_update_add(m, MUP_SETTLED)->settled = m->deciding;
 	if (m->deciding && m->changed)
 		roster_decided(m);
 	roster_start_if_ready(m);
@@ -180,7 +180,7 @@ static void do_cleared(struct membership *m)
 	if (!m->deciding || !m->has_state || m->table.cleared)
 		return;
 	m->table.cleared = true;
-	update_add(m, MUP_CLEARED);
+	member_update_add(m, MUP_CLEARED);
 	roster_decided(m);
 }
 

@@ -88,8 +88,8 @@ struct membership {
 };
 
 /* member.c */
-struct member_update *update_add(struct membership *m,
-				 enum member_update_kind kind);
+struct member_update *member_update_add(struct membership *m,
+					enum member_update_kind kind);
 struct group_msg *send_add(struct membership *m, enum group_msg_type type);
 void member_update(struct membership *m, enum member_update_kind kind,
 		   const struct member *member);

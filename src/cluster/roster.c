@@ -111,7 +111,7 @@ void roster_missing(struct membership *m, const struct group_left *left)
 	if (!m->has_state || !member)
 		return;
 	m->missing[member - m->table.members] = true;
-	up = update_add(m, MUP_MISSING);
+	up = member_update_add(m, MUP_MISSING);
 	up->member = *member;
 	up->reason = left->reason;
 }
@@ -207,7 +207,7 @@ static void admit_new(struct membership *m, bool founding)
 		m->missing[m->table.count] = false;
 		m->table.members[m->table.count++] = candidate;
 		m->changed = true;
-		up = update_add(m, self ? MUP_ADMITTED : MUP_JOINED);
+		up = member_update_add(m, self ? MUP_ADMITTED : MUP_JOINED);
 		up->member = candidate;
 		up->founder = self && founding;
 	}
@@ -226,7 +226,7 @@ static void tell_minor(struct membership *m)
 	if (minor == UINT16_MAX || minor == m->minor)
 		return;
 	m->minor = minor;
-	update_add(m, MUP_MINOR)->minor = minor;
+	member_update_add(m, MUP_MINOR)->minor = minor;
 }
 
 static void next_generation(struct membership *m)
@@ -236,7 +236,7 @@ static void next_generation(struct membership *m)
 	m->changed = false;
 	m->table.generation++;
 	tell_minor(m);
-	update_add(m, MUP_CHANGE)->generation = m->table.generation;
+	member_update_add(m, MUP_CHANGE)->generation = m->table.generation;
 }
 
 void roster_decided(struct membership *m)
@@ -307,7 +307,7 @@ void roster_settle(struct membership *m)
 	m->table.base = next;
 	if (best.count)
 		send_state_if_needed(m, &best);
-	update_add(m, MUP_SETTLED)->settled = true;
+	member_update_add(m, MUP_SETTLED)->settled = true;
 	next_generation(m);
 	/* The table that was sent is the one after the last change of it. */
 	roster_start_if_ready(m);
@@ -383,12 +383,12 @@ void roster_adopt(struct membership *m, const struct group_state *state)
 	}
 	m->changed = !was_member || m->table.generation != state->generation;
 	if (state->cleared && !(was_member && m->table.cleared))
-		update_add(m, MUP_CLEARED);
+		member_update_add(m, MUP_CLEARED);
 	memcpy(&m->table, state, sizeof(*state));
 	memset(m->missing, 0, sizeof(m->missing));
 	m->has_state = true;
 	m->table.generation -= m->changed; /* told, and counted, below */
-	update_add(m, MUP_SETTLED)->settled = true;
+	member_update_add(m, MUP_SETTLED)->settled = true;
 	m->waiting = false;
 	next_generation(m);
 }
@@ -406,5 +406,5 @@ void roster_start_if_ready(struct membership *m)
 			return;
 	}
 	m->started = m->table.generation;
-	update_add(m, MUP_START)->generation = m->started;
+	member_update_add(m, MUP_START)->generation = m->started;
 }

@@ -108,7 +108,7 @@ static void unsettle(struct membership *m)
 	m->waiting = false;
 	m->saved_count = 0;
 	if (told)
-		update_add(m, MUP_SETTLED)->settled = false;
+		member_update_add(m, MUP_SETTLED)->settled = false;
 }
 
 static void begin_view(struct membership *m, uint64_t now_ns)
