@@ -585,6 +585,22 @@ static void drain(struct world *w, struct node *node)
 		call(w, node, &purge);
 }
 
+bool client_gives_back(struct world *w, struct node *node)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < w->client_high; i++) {
+		struct client *c = &w->clients[i];
+
+		if (!c->used || c->node != node->id)
+			continue;
+		any = true;
+		if (!c->unlocking)
+			do_unlock(w, node, c, LKF_FORCEUNLOCK);
+	}
+	return any;
+}
+
 void client_act(struct world *w, struct node *node)
 {
 	struct client *c;

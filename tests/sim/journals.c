@@ -56,7 +56,7 @@ static void nobody_knows(struct world *w)
 /* The node is not alive any more. */
 void slot_died(struct world *w, const struct node *node)
 {
-	if (node->slot)
+	if (node->slot && !w->left[node->incarnation % INCARNATIONS_MAX])
 		w->dirty[node->slot] = node->incarnation;
 	nobody_knows(w);
 }
@@ -86,10 +86,9 @@ static bool need_not_free(const struct world *w, const struct gone_slot *gone)
 	return false;
 }
 
-static void replay_one(struct world *w, struct node *node)
+static void replay_one(struct world *w, struct node *node, unsigned which)
 {
 	struct dlm_event event = { .kind = DLM_EV_SLOT_FREE };
-	unsigned which = (unsigned)choose(w, node->gone_count);
 	struct gone_slot gone = node->gone[which];
 	int error;
 
@@ -112,7 +111,16 @@ void slot_act(struct world *w, struct node *node)
 	if (!node->alive || !node->gone_count)
 		return;
 	if (dlm_is_running(node->engine) && (w->quiet || chance(w, 10)))
-		replay_one(w, node);
+		replay_one(w, node, (unsigned)choose(w, node->gone_count));
+}
+
+/* After a step: who has left in peace leaves nothing to replay. */
+void slots_of_leavers(struct world *w, struct node *node)
+{
+	for (unsigned i = 0; i < node->gone_count; i++) {
+		if (w->left[node->gone[i].incarnation % INCARNATIONS_MAX])
+			replay_one(w, node, i--);
+	}
 }
 
 static void check_pair(struct world *w, const struct node *one,

@@ -17,7 +17,8 @@
 #include "sim.h"
 
 struct totals {
-	uint64_t steps, operations, grants, recoveries, faults, nomems;
+	uint64_t steps, operations, grants, recoveries, faults, nomems,
+		held_back;
 };
 
 static uint64_t seed_under_way;
@@ -51,7 +52,7 @@ static void once_more(struct world *w)
 		world_run(w, w->now_ns + 100 * MS);
 	if (slots_gone(w))
 		fail(w, "journals are not replayed");
-	world_change(w);
+	event_post(w->now_ns, EV_CHANGE, NULL);
 	wait_for_peace(w);
 	check_quiet(w);
 	check_none_held(w);
@@ -96,6 +97,7 @@ static void one_schedule(uint64_t seed, bool trace, struct totals *totals)
 	totals->recoveries += w->recoveries;
 	totals->faults += w->faults;
 	totals->nomems += w->nomems;
+	totals->held_back += w->held_back;
 }
 
 static void usage(void)
@@ -131,13 +133,15 @@ int main(int argc, char **argv)
 	for (uint64_t i = 0; i < runs; i++)
 		one_schedule(seed + i, trace, &totals);
 	printf("%llu schedules from seed %llu: %llu steps, %llu calls, %llu "
-	       "grants, %llu recoveries, %llu faults, %llu times no memory\n",
+	       "grants, %llu recoveries, %llu faults, %llu times no memory, "
+	       "%llu messages held back\n",
 	       (unsigned long long)runs, (unsigned long long)seed,
 	       (unsigned long long)totals.steps,
 	       (unsigned long long)totals.operations,
 	       (unsigned long long)totals.grants,
 	       (unsigned long long)totals.recoveries,
 	       (unsigned long long)totals.faults,
-	       (unsigned long long)totals.nomems);
+	       (unsigned long long)totals.nomems,
+	       (unsigned long long)totals.held_back);
 	return 0;
 }

@@ -5,15 +5,18 @@
  * Everything that happens is an event in one queue, ordered by virtual time;
  * all choices come from one seed, so a seed replays a run exactly.
  *
- *   world.c    the queue of events, links, membership, faults
+ *   world.c    the queue of events, links, steps of engines
+ *   members.c  who is a member: lists, stop and start
+ *   faults.c   deaths, leaves, freezes, lost links, partitions
  *   journals.c whose journal is clean, and who may have its slot
  *   client.c   processes that lock, and what they must never be told
  *   check.c    what must hold when nothing moves any more
  *   nomem.c    allocations that fail
  *
  * Links are what TCP with the membership layer gives: in order, without loss
- * between two members; what a killed member sent last may arrive late or
- * never. Checkers stand outside the engines.
+ * between two members, at a stand while the connection is lost; what a killed
+ * member sent last may arrive late or never. Checkers stand outside the
+ * engines.
  */
 #ifndef UG_SIM_H
 #define UG_SIM_H
@@ -30,9 +33,39 @@
 #define CLIENTS_MAX 4096
 #define LVBLEN 32
 #define SLOTS_MAX 64
+#define INCARNATIONS_MAX 4096
 
 #define MS 1000000ull
 #define SEC 1000000000ull
+
+enum kind {
+	EV_NONE,
+	EV_MESSAGE,
+	EV_STOP,
+	EV_START,
+	EV_TICK,
+	EV_CLIENT,
+	EV_CHANGE,    /* the membership layer has seen what happened */
+	EV_TRY_START, /* what had kept a start back may be over */
+	EV_KILL,
+	EV_JOIN,
+	EV_LEAVE, /* gives everything back, then goes */
+	EV_FREEZE,
+	EV_FENCE,     /* the end of one that has been expelled */
+	EV_LOSE_LINK, /* of this node and another */
+	EV_PARTITION,
+};
+
+struct event {
+	uint64_t at_ns;
+	uint64_t order;
+	enum kind kind;
+	int32_t node;
+	uint64_t incarnation; /* of the node; 0 = any */
+	unsigned change;
+	uint64_t from_incarnation;
+	struct dlm_msg *msg;
+};
 
 /* One lock of a client, from its request until it is gone. */
 struct client {
@@ -74,6 +107,8 @@ struct gone_slot {
 struct node {
 	int32_t id;
 	bool alive;
+	bool expelled; /* no member any more, and does not know it yet */
+	bool leaving;
 	uint64_t incarnation;
 	uint64_t frozen_until_ns;
 	uint64_t member_event_ns; /* membership events of a node keep order */
@@ -101,9 +136,12 @@ struct world {
 	bool started;
 	struct dlm_member members[NODES_MAX];
 	unsigned member_count;
+	uint64_t no_start_ns; /* no start before this time */
 	uint64_t link_ns[NODES_MAX + 1][NODES_MAX + 1];
-	uint64_t
-		cut_ns[4096]; /* when the last message of an incarnation came */
+	uint64_t down_ns[NODES_MAX + 1][NODES_MAX + 1]; /* lost until then */
+	/* by incarnation: when its last message came; that it left in peace */
+	uint64_t cut_ns[INCARNATIONS_MAX];
+	bool left[INCARNATIONS_MAX];
 	/* by slot: the incarnation whose journal is not clean, 0 = none */
 	uint64_t dirty[SLOTS_MAX];
 	/* clients */
@@ -116,6 +154,7 @@ struct world {
 	bool draining; /* everything held is given back */
 	/* statistics */
 	uint64_t steps, operations, grants, recoveries, faults, nomems;
+	uint64_t held_back; /* messages that waited for a lost link */
 };
 
 /* A rule is broken: print what and the seed, and exit with 1. */
@@ -132,14 +171,32 @@ static inline bool chance(struct world *w, unsigned percent)
 }
 
 /* world.c */
-void world_run(struct world *w, uint64_t until_ns);
 void world_setup(struct world *w, uint64_t seed);
-void world_heal(struct world *w);
-/* The membership layer has seen something, be it nothing. */
-void world_change(struct world *w);
+void world_run(struct world *w, uint64_t until_ns);
 void world_end(struct world *w);
+/* No more faults; what has begun ends in its time. */
+void world_heal(struct world *w);
+void event_put(struct event event);
+void event_post(uint64_t at_ns, enum kind kind, const struct node *node);
+/* How long anything takes: mostly short. */
+uint64_t delay(struct world *w);
 /* Give an event; updates are carried out. Returns what dlm_step() did. */
 int node_step(struct world *w, struct node *node, struct dlm_event *event);
+
+/* members.c */
+void node_boot(struct world *w, struct node *node);
+void node_die(struct world *w, struct node *node);
+void members_change(struct world *w);
+void members_try_start(struct world *w);
+void members_stop(struct world *w, struct node *node, unsigned change);
+void members_start(struct world *w, struct node *node, unsigned change);
+void members_tell(struct world *w, const struct node *node, enum kind kind);
+
+/* faults.c */
+void faults_plan(struct world *w, uint64_t until_ns);
+bool is_fault(enum kind kind);
+void fault_happens(struct world *w, struct node *node, enum kind kind);
+void leave_act(struct world *w, struct node *node);
 
 /* journals.c */
 void slot_running(struct world *w, struct node *node,
@@ -148,12 +205,15 @@ void slot_gone(struct world *w, struct node *node,
 	       const struct dlm_running *running);
 void slot_died(struct world *w, const struct node *node);
 void slot_act(struct world *w, struct node *node);
+void slots_of_leavers(struct world *w, struct node *node);
 void check_slots(struct world *w);
 void check_none_held(struct world *w);
 bool slots_gone(const struct world *w);
 
 /* client.c */
 void client_act(struct world *w, struct node *node);
+/* False: nothing is left. */
+bool client_gives_back(struct world *w, struct node *node);
 void client_told(struct world *w, struct node *node,
 		 const struct dlm_update *up);
 void client_node_died(struct world *w, const struct node *node);

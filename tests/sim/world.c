@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * world.c - the queue of events, the links, the membership, the faults.
+ * world.c - the queue of events, the links, and steps of engines.
  *
- * Membership as the cluster layer gives it: a change has a number and a list.
- * Every member of the list stops, and only when all have stopped each is
- * started; another change may come at any moment in between.
+ * A message has its time of arrival from the moment it is sent. If the link is
+ * lost then, it waits until the link is back; so does all that is behind it.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -13,29 +12,6 @@
 
 #include "base/compiler.h"
 #include "sim.h"
-
-enum kind {
-	EV_MESSAGE,
-	EV_STOP,
-	EV_START,
-	EV_TICK,
-	EV_CLIENT,
-	EV_KILL,
-	EV_JOIN,
-	EV_FREEZE,
-	EV_CHANGE, /* the membership layer has seen what happened */
-};
-
-struct event {
-	uint64_t at_ns;
-	uint64_t order;
-	enum kind kind;
-	int32_t node;
-	uint64_t incarnation; /* of the node; 0 = any */
-	unsigned change;
-	uint64_t from_incarnation;
-	struct dlm_msg *msg;
-};
 
 static struct event *heap;
 static size_t heap_count, heap_space;
@@ -91,15 +67,19 @@ static struct event heap_take(void)
 	}
 }
 
-static void post(struct world *w, uint64_t at_ns, enum kind kind,
-		 const struct node *node)
+void event_put(struct event event)
 {
-	(void)w;
-	heap_put((struct event){ .at_ns = at_ns,
-				 .order = heap_order++,
-				 .kind = kind,
-				 .node = node ? node->id : 0,
-				 .incarnation = node ? node->incarnation : 0 });
+	event.order = heap_order++;
+	heap_put(event);
+}
+
+void event_post(uint64_t at_ns, enum kind kind, const struct node *node)
+{
+	event_put(
+		(struct event){ .at_ns = at_ns,
+				.kind = kind,
+				.node = node ? node->id : 0,
+				.incarnation = node ? node->incarnation : 0 });
 }
 
 void fail(const struct world *w, const char *fmt, ...)
@@ -117,7 +97,7 @@ void fail(const struct world *w, const char *fmt, ...)
 }
 
 /* Mostly fast, sometimes slow, rarely very slow. */
-static uint64_t delay(struct world *w)
+uint64_t delay(struct world *w)
 {
 	unsigned how = (unsigned)choose(w, 100);
 
@@ -134,7 +114,7 @@ static void send_out(struct world *w, const struct node *from,
 		     const struct dlm_msg *msg)
 {
 	uint64_t *link_ns = &w->link_ns[from->id][msg->to];
-	struct event event = { .order = heap_order++, .kind = EV_MESSAGE };
+	struct event event = { .kind = EV_MESSAGE };
 
 	event.at_ns = w->now_ns + delay(w);
 	event.at_ns = UG_MAX(event.at_ns, *link_ns + 1);
@@ -144,7 +124,7 @@ static void send_out(struct world *w, const struct node *from,
 	event.from_incarnation = from->incarnation;
 	event.msg = malloc(sizeof(*msg));
 	*event.msg = *msg;
-	heap_put(event);
+	event_put(event);
 }
 
 /* Steps */
@@ -236,163 +216,8 @@ int node_step(struct world *w, struct node *node, struct dlm_event *event)
 	}
 	dlm_updates_clear(&out);
 	client_step_done(w);
+	slots_of_leavers(w, node);
 	return error;
-}
-
-/* Membership */
-
-static void trace_line(void *arg, const char *line)
-{
-	const struct node *node = arg;
-
-	printf("  node %d: %s\n", node->id, line);
-}
-
-static void node_boot(struct world *w, struct node *node)
-{
-	struct dlm_config config = { .nodeid = node->id, .lvblen = LVBLEN };
-
-	node->alive = true;
-	node->incarnation = ++w->next_incarnation;
-	node->frozen_until_ns = 0;
-	node->tick_ns = UINT64_MAX;
-	node->stopped_for = 0;
-	node->slot = 0;
-	node->generation = 0;
-	node->gone_count = 0;
-	config.hold_slots = true;
-	config.incarnation = node->incarnation;
-	config.seed = ug_prng_u64(&w->prng);
-	/* short, so that REMOVE meets requests, or long */
-	config.toss_ns = w->seed % 2 ? 1 + choose(w, 20 * MS)
-				     : 200 * MS + choose(w, 2000 * MS);
-	if (w->trace) {
-		config.trace = trace_line;
-		config.trace_arg = node;
-	}
-	if (dlm_engine_new(&config, &node->engine))
-		fail(w, "no engine");
-	post(w, w->now_ns + choose(w, 10 * MS), EV_CLIENT, node);
-}
-
-static void node_die(struct world *w, struct node *node)
-{
-	node->alive = false;
-	slot_died(w, node);
-	w->cut_ns[node->incarnation % 4096] = w->now_ns + choose(w, 3 * MS);
-	dlm_engine_free(node->engine);
-	node->engine = NULL;
-	client_node_died(w, node);
-}
-
-/* The list of each change, for those who start late. */
-#define LISTS 1024
-static struct member_list {
-	struct dlm_member members[NODES_MAX];
-	unsigned count;
-} lists[LISTS];
-
-/* Everybody alive is a member, sooner or later. */
-static void change_list(struct world *w)
-{
-	w->member_count = 0;
-	for (unsigned id = 1; id <= w->node_count; id++) {
-		const struct node *node = &w->nodes[id];
-
-		if (!node->alive)
-			continue;
-		w->members[w->member_count++] = (struct dlm_member){
-			.nodeid = node->id,
-			.weight = w->seed % 7 == 0 ? id % 3 : 1,
-			.incarnation = node->incarnation,
-		};
-	}
-}
-
-static void tell_members(struct world *w, enum kind kind)
-{
-	for (unsigned i = 0; i < w->member_count; i++) {
-		struct node *node = &w->nodes[w->members[i].nodeid];
-		struct event event = { .order = heap_order++, .kind = kind };
-
-		if (node->incarnation != w->members[i].incarnation)
-			continue;
-		event.at_ns = w->now_ns + delay(w);
-		event.at_ns = UG_MAX(event.at_ns, node->member_event_ns + 1);
-		node->member_event_ns = event.at_ns;
-		event.node = node->id;
-		event.incarnation = node->incarnation;
-		event.change = w->change;
-		heap_put(event);
-	}
-}
-
-static void on_change(struct world *w)
-{
-	change_list(w);
-	w->change++;
-	w->started = false;
-	memcpy(lists[w->change % LISTS].members, w->members,
-	       sizeof(w->members));
-	lists[w->change % LISTS].count = w->member_count;
-	tell_members(w, EV_STOP);
-}
-
-static void on_stop(struct world *w, struct node *node, unsigned change)
-{
-	struct dlm_event event = { .kind = DLM_EV_STOP };
-
-	node_step(w, node, &event);
-	node->stopped_for = change;
-	if (change != w->change || w->started)
-		return;
-	for (unsigned i = 0; i < w->member_count; i++) {
-		const struct node *other = &w->nodes[w->members[i].nodeid];
-
-		if (other->incarnation != w->members[i].incarnation ||
-		    other->stopped_for != change)
-			return;
-	}
-	w->started = true;
-	tell_members(w, EV_START);
-}
-
-static void on_start(struct world *w, struct node *node, unsigned change)
-{
-	const struct member_list *list = &lists[change % LISTS];
-	struct dlm_event event = { .kind = DLM_EV_START };
-
-	event.start.members = list->members;
-	event.start.count = list->count;
-	if (node_step(w, node, &event))
-		fail(w, "start refused by node %d", node->id);
-}
-
-/* Faults */
-
-static void on_kill(struct world *w, struct node *node)
-{
-	if (!node->alive)
-		return;
-	w->faults++;
-	node_die(w, node);
-	post(w, w->now_ns + choose(w, 30 * MS), EV_CHANGE, NULL);
-	if (chance(w, 80))
-		post(w, w->now_ns + choose(w, 300 * MS), EV_JOIN, node);
-}
-
-static void on_join(struct world *w, struct node *node)
-{
-	if (node->alive)
-		return;
-	node_boot(w, node);
-	post(w, w->now_ns + choose(w, 30 * MS), EV_CHANGE, NULL);
-}
-
-static void on_freeze(struct world *w, struct node *node)
-{
-	w->faults++;
-	node->frozen_until_ns = w->now_ns + choose(w, 500 * MS);
 }
 
 /* The queue */
@@ -412,7 +237,7 @@ static void deliver(struct world *w, struct node *node, struct event *e)
 
 static bool link_is_cut(const struct world *w, const struct event *e)
 {
-	uint64_t cut = w->cut_ns[e->from_incarnation % 4096];
+	uint64_t cut = w->cut_ns[e->from_incarnation % INCARNATIONS_MAX];
 
 	return cut && e->at_ns > cut;
 }
@@ -435,15 +260,18 @@ static void rearm_tick(struct world *w, struct node *node)
 	if (wake >= node->tick_ns || dlm_wake_ns(node->engine) == UINT64_MAX)
 		return;
 	node->tick_ns = wake;
-	post(w, wake, EV_TICK, node);
+	event_post(wake, EV_TICK, node);
 }
 
 static void on_client(struct world *w, struct node *node)
 {
-	client_act(w, node);
+	event_post(w->now_ns + choose(w, w->quiet ? 40 * MS : 4 * MS),
+		   EV_CLIENT, node);
 	slot_act(w, node);
-	post(w, w->now_ns + choose(w, w->quiet ? 40 * MS : 4 * MS), EV_CLIENT,
-	     node);
+	if (node->leaving)
+		leave_act(w, node);
+	else
+		client_act(w, node);
 }
 
 static void on_tick(struct world *w, struct node *node)
@@ -461,10 +289,10 @@ static void dispatch(struct world *w, struct node *node, struct event *e)
 		deliver(w, node, e);
 		break;
 	case EV_STOP:
-		on_stop(w, node, e->change);
+		members_stop(w, node, e->change);
 		break;
 	case EV_START:
-		on_start(w, node, e->change);
+		members_start(w, node, e->change);
 		break;
 	case EV_TICK:
 		on_tick(w, node);
@@ -472,16 +300,8 @@ static void dispatch(struct world *w, struct node *node, struct event *e)
 	case EV_CLIENT:
 		on_client(w, node);
 		break;
-	case EV_KILL:
-		on_kill(w, node);
-		break;
-	case EV_JOIN:
-		on_join(w, node);
-		break;
-	case EV_FREEZE:
-		on_freeze(w, node);
-		break;
-	case EV_CHANGE:
+	default:
+		fault_happens(w, node, e->kind);
 		break;
 	}
 }
@@ -498,23 +318,44 @@ static bool is_void(const struct world *w, const struct node *node,
 	return e->kind == EV_MESSAGE && link_is_cut(w, e);
 }
 
+/* The order of what piles up is kept by e->order. */
+static uint64_t not_before(const struct world *w, const struct node *node,
+			   const struct event *e)
+{
+	if (e->kind == EV_KILL || e->kind == EV_FENCE)
+		return 0;
+	if (e->kind == EV_MESSAGE &&
+	    w->down_ns[e->msg->from][e->node] > node->frozen_until_ns)
+		return w->down_ns[e->msg->from][e->node];
+	return node->frozen_until_ns;
+}
+
+static bool is_of_the_world(struct world *w, enum kind kind)
+{
+	if (kind == EV_CHANGE)
+		members_change(w);
+	else if (kind == EV_TRY_START)
+		members_try_start(w);
+	else
+		return kind == EV_NONE;
+	return true;
+}
+
 static void world_one(struct world *w)
 {
 	struct event e = heap_take();
 	struct node *node = &w->nodes[e.node];
 
 	w->now_ns = UG_MAX(w->now_ns, e.at_ns);
-	if (e.kind == EV_CHANGE) {
-		on_change(w);
+	if (is_of_the_world(w, e.kind))
 		return;
-	}
 	if (is_void(w, node, &e)) {
 		drop_event(&e);
 		return;
 	}
-	if (node->frozen_until_ns > w->now_ns && e.kind != EV_KILL) {
-		/* the order of what piles up is kept by e.order */
-		e.at_ns = node->frozen_until_ns;
+	if (not_before(w, node, &e) > w->now_ns) {
+		w->held_back += e.kind == EV_MESSAGE;
+		e.at_ns = not_before(w, node, &e);
 		heap_put(e);
 		return;
 	}
@@ -533,32 +374,6 @@ void world_run(struct world *w, uint64_t until_ns)
 	w->now_ns = until_ns;
 }
 
-static void plan_faults(struct world *w, uint64_t until_ns)
-{
-	unsigned faults = (unsigned)choose(w, 7);
-
-	if (chance(w, 20))
-		faults = 0;
-	for (unsigned i = 0; i < faults; i++) {
-		struct node *node = &w->nodes[1 + choose(w, w->node_count)];
-		struct event event = {
-			.at_ns = choose(w, until_ns),
-			.order = heap_order++,
-			.kind = chance(w, 75) ? EV_KILL : EV_FREEZE,
-			.node = node->id,
-		};
-
-		heap_put(event);
-		/* another blow while the first is being dealt with */
-		if (chance(w, 50)) {
-			event.at_ns += choose(w, 40 * MS);
-			event.order = heap_order++;
-			event.node = 1 + (int32_t)choose(w, w->node_count);
-			heap_put(event);
-		}
-	}
-}
-
 void world_setup(struct world *w, uint64_t seed)
 {
 	w->seed = seed;
@@ -575,27 +390,18 @@ void world_setup(struct world *w, uint64_t seed)
 		if (chance(w, 80))
 			node_boot(w, &w->nodes[id]);
 		else
-			heap_put((struct event){ .at_ns = choose(w, 900 * MS),
-						 .order = heap_order++,
-						 .kind = EV_JOIN,
-						 .node = (int32_t)id });
+			event_post(choose(w, 900 * MS), EV_JOIN, &w->nodes[id]);
 	}
-	post(w, choose(w, 5 * MS), EV_CHANGE, NULL);
-	plan_faults(w, 1000 * MS);
+	event_post(choose(w, 5 * MS), EV_CHANGE, NULL);
+	faults_plan(w, 1000 * MS);
 }
 
-/* No more faults; what was frozen thaws in its time. */
 void world_heal(struct world *w)
 {
 	for (size_t i = 0; i < heap_count; i++) {
-		if (heap[i].kind == EV_KILL || heap[i].kind == EV_FREEZE)
-			heap[i].incarnation = UINT64_MAX;
+		if (is_fault(heap[i].kind))
+			heap[i].kind = EV_NONE;
 	}
-}
-
-void world_change(struct world *w)
-{
-	post(w, w->now_ns, EV_CHANGE, NULL);
 }
 
 void world_end(struct world *w)
