@@ -705,6 +705,21 @@ static void check_cuts(struct run *r, size_t cuts, size_t fsck_every)
 	free(losses);
 }
 
+static void run_free(struct run *r)
+{
+	unsigned i;
+	size_t k;
+
+	for (i = 0; i < NAMES; i++) {
+		for (k = 0; k < r->names[i].count; k++)
+			free(r->names[i].history[k].content.data);
+		free(r->names[i].history);
+		free(r->names[i].now.data);
+	}
+	record_destroy(r->rec);
+	free(r);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -739,6 +754,6 @@ int main(int argc, char **argv)
 	ug_log_set_level(UG_WARN);
 	record_run(r, ops);
 	check_cuts(r, cuts, fsck_every ? fsck_every : 1);
-	record_destroy(r->rec);
+	run_free(r);
 	return 0;
 }
