@@ -3,12 +3,15 @@
  * gldump.c - glocks as text, in the format of GFS2's debugfs file, and the
  * check of their invariants.
  *
- *   G:  s:SH n:2/2015c f:Dqon t:SH d:UN/1200 r:3
+ *   G:  s:SH n:2/2015c f:Dqon t:SH d:UN/1200 r:3 m:10
  *    H: s:SH f:nH e:0
+ *    H: s:EX f:W e:0 w:350
+ *    D: m:PR k:10003
  *
  * Fields that GFS2 has and we have not are left out; its readers go by the
- * key letter (docs/spec/glocks.md 8.2). The text of a shard is made under its
- * lock, and handed out without.
+ * key letter (docs/spec/glocks.md 8.2). Ours are w:, us since a waiter came,
+ * and the D: line, what the lock manager says (13.7). The text of a shard is
+ * made under its lock, and handed out without.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,9 +34,11 @@ struct letter {
 static const struct letter glock_letters[] = {
 	{ GLF_LOCK, 'l' },
 	{ GLF_DEMOTE, 'D' },
+	{ GLF_PENDING_DEMOTE, 'd' },
 	{ GLF_DEMOTE_IN_PROGRESS, 'p' },
 	{ GLF_INVALIDATE_IN_PROGRESS, 'i' },
 	{ GLF_REPLY_PENDING, 'r' },
+	{ GLF_FROZEN, 'F' },
 	{ GLF_INSTANTIATE_NEEDED, 'n' },
 	{ GLF_INSTANTIATE_IN_PROG, 'N' },
 	{ GLF_CANCELLED, 'C' },
@@ -54,33 +59,50 @@ static void put_letters(FILE *out, unsigned flags, const struct letter *letters,
 	}
 }
 
-static void put_holder(FILE *out, const struct glock_holder *gh)
+static void put_holder(FILE *out, const struct glock_holder *gh, uint64_t now)
 {
 	fprintf(out, " H: s:%s f:", state_name[gh->gh_state]);
 	put_letters(out, gh->gh_flags, holder_letters,
 		    UG_ARRAY_SIZE(holder_letters));
-	fprintf(out, "%c e:%d\n", gh->gh_granted ? 'H' : 'W', gh->gh_error);
+	fprintf(out, "%c e:%d", gh->gh_granted ? 'H' : 'W', gh->gh_error);
+	if (!gh->gh_granted && gh->gh_queued_ns)
+		fprintf(out, " w:%llu",
+			(unsigned long long)(now - gh->gh_queued_ns) / 1000);
+	fputc('\n', out);
+}
+
+static void put_lock(FILE *out, const struct glock *gl)
+{
+	const struct lockmod *mod = &gl->gl_table->mod;
+	char line[128];
+
+	if (mod->ops->describe &&
+	    mod->ops->describe(mod->mod, gl, line, sizeof(line)))
+		fprintf(out, " D: %s\n", line);
 }
 
 /* gl_lock is held. */
 static void put_glock(FILE *out, const struct glock *gl)
 {
 	const struct glock_holder *gh;
+	uint64_t now = glock_now_ns();
 	uint64_t demote_us = 0;
 
-	if (gl->gl_flags & GLF_DEMOTE)
-		demote_us = (glock_now_ns() - gl->gl_demote_ns) / 1000;
+	if (gl->gl_flags & (GLF_DEMOTE | GLF_PENDING_DEMOTE))
+		demote_us = (now - gl->gl_demote_ns) / 1000;
 	fprintf(out, "G:  s:%s n:%u/%llx f:", state_name[gl->gl_state],
 		gl->gl_ops->type, (unsigned long long)gl->gl_number);
 	put_letters(out, gl->gl_flags, glock_letters,
 		    UG_ARRAY_SIZE(glock_letters));
-	fprintf(out, "%s%s%s t:%s d:%s/%llu r:%u\n", gl->gl_dirty ? "y" : "",
+	fprintf(out, "%s%s%s t:%s d:%s/%llu r:%u m:%u\n",
+		gl->gl_dirty ? "y" : "",
 		gl->gl_granted || gl->gl_waiting ? "q" : "",
 		glock_object(gl) ? "o" : "", state_name[gl->gl_target],
 		state_name[gl->gl_demote_state], (unsigned long long)demote_us,
-		gl->gl_refs);
+		gl->gl_refs, gl->gl_hold_ms);
 	cds_list_for_each_entry (gh, &gl->gl_holders, gh_list)
-		put_holder(out, gh);
+		put_holder(out, gh, now);
+	put_lock(out, gl);
 }
 
 static void put_shard(FILE *out, struct glock_shard *shard)
@@ -161,7 +183,16 @@ static void check_glock(const struct glock *gl)
 		  (gl->gl_flags & GLF_LOCK));
 	ug_assert(!(gl->gl_flags & GLF_INSTANTIATE_IN_PROG) || granted);
 	/* Nobody waits without a reason that somebody will end. */
-	ug_assert(!waiting || granted || (gl->gl_flags & GLF_BUSY));
+	ug_assert(!waiting || granted ||
+		  (gl->gl_flags & (GLF_BUSY | GLF_QUEUED)));
+	/* The same for another node, when nobody has the glock. */
+	ug_assert(!(gl->gl_flags & (GLF_DEMOTE | GLF_PENDING_DEMOTE)) ||
+		  granted ||
+		  (gl->gl_flags & (GLF_BUSY | GLF_QUEUED | GLF_WITHDRAWN)));
+	ug_assert(!(gl->gl_flags & GLF_PENDING_DEMOTE) ||
+		  !(gl->gl_flags & GLF_DEMOTE));
+	ug_assert(!(gl->gl_flags & GLF_FROZEN) ||
+		  (gl->gl_flags & GLF_REPLY_PENDING));
 }
 
 void glock_table_check(struct glock_table *table)

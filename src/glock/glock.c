@@ -51,6 +51,28 @@ enum lm_type glock_type(const struct glock *gl)
 	return gl->gl_ops->type;
 }
 
+bool glock_has_lvb(const struct glock *gl)
+{
+	return gl->gl_ops->value_block;
+}
+
+void *glock_lvb(struct glock *gl)
+{
+	const struct lockmod *mod = &gl->gl_table->mod;
+
+	return mod->ops->lvb ? mod->ops->lvb(mod->mod, gl) : NULL;
+}
+
+void *glock_lm_data(const struct glock *gl)
+{
+	return atomic_load_explicit(&gl->gl_lm_data, memory_order_acquire);
+}
+
+void glock_set_lm_data(struct glock *gl, void *data)
+{
+	atomic_store_explicit(&gl->gl_lm_data, data, memory_order_release);
+}
+
 enum lm_state glock_state(const struct glock *gl)
 {
 	return atomic_load_explicit(&gl->gl_state, memory_order_relaxed);
@@ -85,13 +107,31 @@ static void sleep_in(struct glock *gl, struct glock_waiter **slot)
 	pthread_cond_destroy(&waiter.wake);
 }
 
+/* The same for a holder, until a time at most. Returns false then. */
+static bool sleep_until(struct glock *gl, struct glock_holder *gh, uint64_t ns)
+{
+	const struct timespec until = {
+		.tv_sec = (time_t)(ns / 1000000000u),
+		.tv_nsec = (long)(ns % 1000000000u),
+	};
+	struct glock_waiter waiter;
+	int err;
+
+	pthread_cond_init(&waiter.wake, NULL);
+	gh->gh_waiter = &waiter;
+	err = pthread_cond_clockwait(&waiter.wake, &gl->gl_lock,
+				     CLOCK_MONOTONIC, &until);
+	gh->gh_waiter = NULL;
+	pthread_cond_destroy(&waiter.wake);
+	return err != ETIMEDOUT;
+}
+
 void glock_sleep_retirer(struct glock *gl)
 {
 	sleep_in(gl, &gl->gl_retirer);
 }
 
-/* Off a granted holder. The caller runs the state machine if need be. */
-static void ungrant(struct glock *gl, struct glock_holder *gh)
+void glock_ungrant(struct glock *gl, struct glock_holder *gh)
 {
 	cds_list_del(&gh->gh_list);
 	if (--gl->gl_granted == 0)
@@ -133,7 +173,7 @@ static int instantiate(struct glock *gl, bool nowait)
  * The object is needed as it is on disk. The first holder reads it, the others
  * wait; if he fails, the next one tries for himself.
  */
-static int holder_instantiate(struct glock *gl, struct glock_holder *gh)
+int glock_holder_instantiate(struct glock *gl, struct glock_holder *gh)
 {
 	bool nowait = gh->gh_flags & GL_NOWAIT;
 
@@ -174,9 +214,9 @@ static int wait_unlock(struct glock *gl, struct glock_holder *gh)
 	}
 	err = gh->gh_error;
 	if (!err) {
-		err = holder_instantiate(gl, gh);
+		err = glock_holder_instantiate(gl, gh);
 		if (err) {
-			ungrant(gl, gh);
+			glock_ungrant(gl, gh);
 			glock_run(gl);
 		}
 	}
@@ -197,6 +237,14 @@ static bool try_refused(const struct glock *gl)
 	       glock_has_firm_waiter(gl);
 }
 
+static bool lm_answers_at_once(const struct glock *gl)
+{
+	const struct lockmod *mod = &gl->gl_table->mod;
+
+	return mod->ops->at_once && mod->ops->at_once(mod->mod) &&
+	       !atomic_load(&gl->gl_table->frozen);
+}
+
 /*
  * Can the request be answered without waiting? Either by the cached state, or
  * by a lock manager that answers at once, if nothing has to be written or
@@ -209,7 +257,8 @@ static bool nowait_possible(const struct glock *gl,
 		return false;
 	if (glock_may_grant(gl, gh))
 		return true;
-	return !gl->gl_granted && !glock_change_needs_work(gl, gh->gh_state);
+	return !gl->gl_granted && !glock_change_needs_work(gl, gh->gh_state) &&
+	       lm_answers_at_once(gl);
 }
 
 /* What can be said before the request is queued: 0 or the error. */
@@ -224,28 +273,31 @@ static int refuse(const struct glock *gl, const struct glock_holder *gh)
 	return 0;
 }
 
-/* gl_lock is held, and released. */
-static int queue_slowly(struct glock *gl, struct glock_holder *gh)
+/* The cached state does not answer at once: the slow way. */
+static int enqueue_slowly(struct glock *gl, struct glock_holder *gh)
 {
 	int err = refuse(gl, gh);
 
 	if (err) {
 		gh->gh_gl = NULL;
-		pthread_mutex_unlock(&gl->gl_lock);
 		return err;
 	}
+	if (gl->gl_flags & GLF_DEMOTE_IN_PROGRESS)
+		glock_hold_missed(gl);
+	if (gl->gl_flags & GLF_PENDING_DEMOTE)
+		gl->gl_flags |= GLF_USED;
+	gh->gh_notify = NULL;
+	gh->gh_queued_ns = 0;
 	cds_list_add_tail(&gh->gh_list, &gl->gl_holders);
 	gl->gl_waiting++;
 	glock_run(gl);
-	if (gh->gh_flags & GL_ASYNC) {
-		pthread_mutex_unlock(&gl->gl_lock);
-		return 0;
-	}
-	return wait_unlock(gl, gh);
+	if (!gh->gh_granted && !gh->gh_error)
+		gh->gh_queued_ns = glock_now_ns();
+	return 0;
 }
 
-int glock_nq(struct glock *gl, enum lm_state state, unsigned flags,
-	     struct glock_holder *gh)
+void glock_holder_set(struct glock_holder *gh, struct glock *gl,
+		      enum lm_state state, unsigned flags)
 {
 	ug_assert(state != LM_ST_UNLOCKED);
 	if (flags & GL_NOWAIT)
@@ -256,14 +308,39 @@ int glock_nq(struct glock *gl, enum lm_state state, unsigned flags,
 	gh->gh_granted = false;
 	gh->gh_error = 0;
 	gh->gh_waiter = NULL;
-	pthread_mutex_lock(&gl->gl_lock);
+}
+
+static bool granted_at_once(struct glock *gl, struct glock_holder *gh)
+{
 	if (ug_unlikely((gl->gl_flags & GLF_SLOW) || gl->gl_waiting ||
 			!glock_may_grant(gl, gh)))
-		return queue_slowly(gl, gh);
+		return false;
 	cds_list_add_tail(&gh->gh_list, &gl->gl_holders);
 	glock_grant(gl, gh);
+	return true;
+}
+
+int glock_enqueue(struct glock *gl, struct glock_holder *gh)
+{
+	return granted_at_once(gl, gh) ? 0 : enqueue_slowly(gl, gh);
+}
+
+int glock_nq(struct glock *gl, enum lm_state state, unsigned flags,
+	     struct glock_holder *gh)
+{
+	int err;
+
+	glock_holder_set(gh, gl, state, flags);
+	pthread_mutex_lock(&gl->gl_lock);
+	if (ug_likely(granted_at_once(gl, gh))) {
+		pthread_mutex_unlock(&gl->gl_lock);
+		return 0;
+	}
+	err = enqueue_slowly(gl, gh);
+	if (!err && !(flags & GL_ASYNC))
+		return wait_unlock(gl, gh);
 	pthread_mutex_unlock(&gl->gl_lock);
-	return 0;
+	return err;
 }
 
 int glock_wait(struct glock_holder *gh)
@@ -271,6 +348,21 @@ int glock_wait(struct glock_holder *gh)
 	struct glock *gl = gh->gh_gl;
 
 	pthread_mutex_lock(&gl->gl_lock);
+	return wait_unlock(gl, gh);
+}
+
+int glock_wait_until(struct glock_holder *gh, uint64_t deadline_ns)
+{
+	struct glock *gl = gh->gh_gl;
+
+	pthread_mutex_lock(&gl->gl_lock);
+	while (!gh->gh_granted && !gh->gh_error) {
+		if (!sleep_until(gl, gh, deadline_ns) && !gh->gh_granted &&
+		    !gh->gh_error) {
+			pthread_mutex_unlock(&gl->gl_lock);
+			return -ETIMEDOUT;
+		}
+	}
 	return wait_unlock(gl, gh);
 }
 
@@ -323,7 +415,7 @@ void glock_dq(struct glock_holder *gh)
 
 	pthread_mutex_lock(&gl->gl_lock);
 	if (ug_likely(gh->gh_granted)) {
-		ungrant(gl, gh);
+		glock_ungrant(gl, gh);
 		if (ug_unlikely(
 			    !gl->gl_granted &&
 			    (gl->gl_waiting || (gl->gl_flags & GLF_DEMOTE))))

@@ -14,10 +14,16 @@
  * fair, try-able, node-wide shared/exclusive lock.
  *
  * Threads: any; this layer has none of its own. Callbacks of glock_ops run
- * without glock locks held, in whichever thread moves the glock on: of
- * glock_nq, glock_wait, glock_dq, glock_put, glock_table_shrink, or the lock
- * manager's. A holder belongs to a request, not to a thread. Who queues twice
- * for one glock may wait for himself: that is not looked for.
+ * without glock locks held. sync and invalidate are run by the host's worker
+ * threads (glock_table_set_host()), and by who puts the last reference;
+ * without workers (lock_nolock) by whichever thread moves the glock on.
+ * instantiate runs in the thread of the holder. A holder belongs to a request,
+ * not to a thread. Who queues twice for one glock may wait for himself: that
+ * is not looked for.
+ *
+ * Waiting without a thread: glock_nq_notify() queues and returns, a callback
+ * tells when the outcome is known, glock_adopt() hands the granted lock to the
+ * request that is then tried again (DESIGN 6.3).
  * Source: docs/spec/glocks.md chapter 2.
  */
 #ifndef UG_GLOCK_GLOCK_H
@@ -39,6 +45,11 @@ struct glock_table;
  */
 struct glock_ops {
 	enum lm_type type;
+	/* The lock has a value block: glock_lvb(). */
+	bool value_block;
+	/* Not given away at once while it is in use: docs/spec/glocks.md 13.3.
+	 */
+	bool hold;
 	/*
 	 * Make everything that was changed under EX durable in its place.
 	 * Called before the state is lowered, if glock_set_dirty() was. 0 or
@@ -57,6 +68,13 @@ struct glock_ops {
 	 * again.
 	 */
 	int (*instantiate)(struct glock *gl, bool nowait);
+	/*
+	 * Another node wants the lock in this state: the news, beside what the
+	 * glock does about it. On the lock manager's thread: note it, wake
+	 * somebody, return. The object stays until this has returned, if who
+	 * frees it puts the glock's last reference before.
+	 */
+	void (*callback)(struct glock *gl, enum lm_state wanted);
 };
 
 /* Holder request flags (values are GFS2's where it has them). */
@@ -69,14 +87,18 @@ struct glock_ops {
 #define GL_EXACT 0x0080u      /* a cached stronger state does not do */
 #define GL_SKIP 0x0100u	      /* do not instantiate */
 #define GL_NOCACHE 0x0400u    /* unlock when this holder goes */
-/* Wait for nothing, neither a lock nor the device: -EAGAIN. Implies GL_TRY. */
+/*
+ * Wait for nothing, neither a lock nor the device: -EAGAIN. Implies GL_TRY. The
+ * lock manager is not asked, but when it is known to answer at once: who is
+ * refused leaves nothing behind (docs/spec/glocks.md 13.5).
+ */
 #define GL_NOWAIT 0x10000u
 
 struct glock_waiter;
 
 /*
- * One request for a glock; lives on the requester's stack. All but gh_gl is
- * the glock's.
+ * One request for a glock; lives on the requester's stack, or in a parked
+ * request. All but gh_gl is the glock's.
  */
 struct glock_holder {
 	struct glock *gh_gl; /* NULL when not queued */
@@ -86,6 +108,9 @@ struct glock_holder {
 	bool gh_granted;
 	int gh_error; /* not 0: off the queue, for glock_wait() to tell */
 	struct glock_waiter *gh_waiter; /* the thread that sleeps; NULL */
+	/* Of a request that could not be granted at once: */
+	void (*gh_notify)(struct glock_holder *gh);
+	uint64_t gh_queued_ns; /* CLOCK_MONOTONIC */
 };
 
 /* mod and who, which is for the log, are copied. 0 or -ENOMEM. */
@@ -93,9 +118,54 @@ int glock_table_create(const struct lockmod *mod, const char *who,
 		       struct glock_table **tablep);
 /*
  * All glocks must have been put. Waits for the lock manager's answers to the
- * requests that are still under way.
+ * requests that are still under way: whoever brings them must still run. The
+ * workers need not.
  */
 void glock_table_destroy(struct glock_table *table);
+
+/*
+ * The threads that give locks back. wake() is called, with locks of this layer
+ * held, from any thread, whenever glock_table_work() has got something to do,
+ * or will have it earlier than glock_table_wake_ns() said: see to it that a
+ * thread looks, and return. Like this, in one or more threads (more than one,
+ * since a sync may wait for the disk), wanted being set by wake():
+ *
+ *	wanted = false
+ *	while (glock_table_work(table))
+ *		;
+ *	sleep until wanted, or until glock_table_wake_ns(table)
+ */
+struct glock_host {
+	void (*wake)(void *arg);
+	void *arg;
+};
+
+/* Before the first glock. Without it there are no delays and no clean-up. */
+void glock_table_set_host(struct glock_table *table,
+			  const struct glock_host *host);
+/* Do one piece of work, at most one sync. False: there is none at present. */
+bool glock_table_work(struct glock_table *table);
+/* CLOCK_MONOTONIC time of the next work; 0: now; UINT64_MAX: none. */
+uint64_t glock_table_wake_ns(struct glock_table *table);
+
+/*
+ * What is cached without being used: for how long (GFS2's demote_secs), and
+ * how many locks, 0 being no bound. Any time; needs workers.
+ */
+#define GLOCK_DEMOTE_SECS 300u
+#define GLOCK_CACHED_MAX 200000u
+void glock_table_set_idle(struct glock_table *table, unsigned demote_secs,
+			  unsigned cached_max);
+
+/*
+ * While frozen, what the lock manager grants is kept back, but for glocks with
+ * a waiter with GL_NOEXP: another node's journal has to be replayed before
+ * anybody sees what it protects (docs/spec/glocks.md 2.13, 6.5). Locks that
+ * this node has can be used and given up. From ugdlm's prepare() until all
+ * journals of dead members are clean. Freezing twice is freezing once.
+ */
+void glock_table_freeze(struct glock_table *table);
+void glock_table_thaw(struct glock_table *table);
 
 /*
  * Find or make the glock, with a reference. ops and object are set when it
@@ -112,10 +182,17 @@ void glock_put(struct glock *gl);
 
 void *glock_object(const struct glock *gl);
 void glock_set_object(struct glock *gl, void *object);
-uint64_t glock_number(const struct glock *gl);
-enum lm_type glock_type(const struct glock *gl);
 /* The cached state, of this moment unless a holder is held. */
 enum lm_state glock_state(const struct glock *gl);
+/* Does another node, or this one, want it lowered? Of this moment. */
+bool glock_is_wanted(struct glock *gl);
+
+/*
+ * The value block, GLOCK_LVB_BYTES: what the last EX holder of the cluster
+ * left, all zero if that is lost. To be read by a holder, written by an EX
+ * holder. NULL if the lock manager has none, or before the first grant.
+ */
+void *glock_lvb(struct glock *gl);
 
 /*
  * The object must be read (again) before the next holder without GL_SKIP; or,
@@ -136,10 +213,35 @@ int glock_nq(struct glock *gl, enum lm_state state, unsigned flags,
 	     struct glock_holder *gh);
 int glock_wait(struct glock_holder *gh);
 /*
+ * The same, until this CLOCK_MONOTONIC time: then -ETIMEDOUT, and the request
+ * is queued as before.
+ */
+int glock_wait_until(struct glock_holder *gh, uint64_t deadline_ns);
+
+/*
+ * Queue for the glock without a thread that waits. 0: it is granted.
+ * -EINPROGRESS: notify is called, once, when the outcome is known, unless
+ * glock_dq() comes before; with locks of this layer held, by any thread: it
+ * must not call back. In both cases glock_adopt() or glock_wait() comes next,
+ * or glock_dq(). Other errors as glock_nq(): nothing is queued.
+ */
+int glock_nq_notify(struct glock *gl, enum lm_state state, unsigned flags,
+		    struct glock_holder *gh,
+		    void (*notify)(struct glock_holder *gh));
+/*
+ * The outcome of a request by glock_nq_notify(), which must be known: gh takes
+ * the place of the parked holder, without a gap in which the lock could go.
+ * flags: GL_NOWAIT and GL_SKIP, as in glock_nq(). 0. -EAGAIN, with GL_NOWAIT:
+ * it has to be read first, parked is as before. Another error: as glock_nq(),
+ * and parked is no longer queued.
+ */
+int glock_adopt(struct glock_holder *parked, unsigned flags,
+		struct glock_holder *gh);
+/*
  * Release a granted holder, or give up a queued one (GL_ASYNC, before
  * glock_wait()). If another node waits for the glock and this was the last
- * holder, it is synced, invalidated and given away here: hold nothing that
- * those callbacks may want.
+ * holder, the workers give it away. Without workers that happens here: hold
+ * nothing that sync and invalidate may want.
  */
 void glock_dq(struct glock_holder *gh);
 
@@ -166,16 +268,16 @@ void glock_table_withdraw(struct glock_table *table);
 
 /*
  * Let idle glocks of one type go: demote to unlocked at most max of those that
- * have had no holder since before this CLOCK_MONOTONIC second. Syncs and
- * invalidates in the calling thread.
+ * have had no holder since before this CLOCK_MONOTONIC second. Without workers
+ * it syncs and invalidates in the calling thread.
  */
 void glock_table_shrink(struct glock_table *table, enum lm_type type,
 			uint64_t idle_before_sec, unsigned max);
 
 /*
- * One line per glock and holder, in GFS2's dump format (docs/spec/glocks.md
- * 8.2) with the fields that there are. text has no newline, and is valid
- * during the call only; no lock is held.
+ * One line per glock, holder and lock, in GFS2's dump format
+ * (docs/spec/glocks.md 8.2) with the fields that there are and ours (13.7).
+ * text has no newline, and is valid during the call only; no lock is held.
  */
 struct glock_dump {
 	void (*line)(void *arg, const char *text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * gltable.c - all glocks of a mount: find, make, put away, shrink, withdraw.
+ * gltable.c - all glocks of a mount: find, make, put away; withdraw, freeze.
  *
  * The table is an array of shards, each a hash table with its own lock that
  * grows with what is in it. Nothing on the way of a cached request comes here.
@@ -18,8 +18,8 @@
 #include "glock/glock_impl.h"
 
 #define BUCKETS_MIN 16u
-/* How many glocks a shrink sorts at a time. */
-#define SHRINK_BATCH 128u
+/* How many glocks a thaw runs without going back to the table. */
+#define THAW_BATCH 128u
 
 /* The finaliser of SplitMix64: every bit of the number counts. */
 static uint64_t hash_name(enum lm_type type, uint64_t number)
@@ -134,8 +134,7 @@ static struct glock *glock_new(struct glock_table *table,
 	if (!gl)
 		return NULL;
 	/* Held for some tens of ns: to spin is cheaper than to sleep. */
-	gl->gl_lock =
-		(pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
+	gl->gl_lock = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 	CDS_INIT_LIST_HEAD(&gl->gl_holders);
 	if (ops->instantiate)
 		gl->gl_flags |= GLF_INSTANTIATE_NEEDED;
@@ -147,6 +146,8 @@ static struct glock *glock_new(struct glock_table *table,
 	gl->gl_ops = ops;
 	gl->gl_table = table;
 	gl->gl_object = object;
+	CDS_INIT_LIST_HEAD(&gl->gl_work);
+	glock_hold_init(gl);
 	return gl;
 }
 
@@ -155,7 +156,7 @@ static void glock_ref(struct glock *gl, void *object)
 {
 	pthread_mutex_lock(&gl->gl_lock);
 	if (gl->gl_flags & GLF_ORPHAN) {
-		gl->gl_flags &= ~GLF_ORPHAN;
+		gl->gl_flags &= ~(GLF_ORPHAN | GLF_RETIRING);
 		glock_set_object(gl, object);
 	}
 	gl->gl_refs++;
@@ -199,7 +200,9 @@ static void glock_free(struct glock *gl)
 	ug_assert(cds_list_empty(&gl->gl_holders));
 	ug_assert(!(gl->gl_flags & GLF_BUSY));
 	/* First this: a new glock of the name may ask for the lock at once. */
-	mod->ops->put(mod->mod, gl);
+	mod->ops->put(mod->mod, gl, gl->gl_flags & GLF_WITHDRAWN);
+	if (glock_has_workers(gl->gl_table))
+		glock_count_cached(gl, gl->gl_state, LM_ST_UNLOCKED);
 	pthread_mutex_lock(&shard->lock);
 	shard_remove(shard, gl);
 	pthread_cond_broadcast(&shard->settled);
@@ -231,7 +234,11 @@ void glock_unpin_unlock(struct glock *gl)
 	pthread_mutex_lock(&shard->lock);
 	pthread_mutex_lock(&gl->gl_lock);
 	gl->gl_pins--;
-	last = is_free_orphan(gl);
+	/*
+	 * Dying: another thread is freeing it already, and what we had was a
+	 * late call of the lock manager, which put() waits for.
+	 */
+	last = is_free_orphan(gl) && !gl->gl_dying;
 	gl->gl_dying |= last;
 	if (gl->gl_retirer)
 		pthread_cond_signal(&gl->gl_retirer->wake);
@@ -250,10 +257,13 @@ static void glock_release(struct glock *gl)
 {
 	pthread_mutex_lock(&gl->gl_lock);
 	ug_assert(cds_list_empty(&gl->gl_holders));
+	gl->gl_flags |= GLF_RETIRING;
 	for (;;) {
-		if (gl->gl_state != LM_ST_UNLOCKED)
-			glock_request_demote(gl, LM_ST_UNLOCKED);
-		glock_run(gl);
+		/* Also what an answer that is kept back will bring. */
+		glock_request_demote(gl, LM_ST_UNLOCKED);
+		if (!(gl->gl_flags & GLF_BACKOFF))
+			glock_queue_drop(gl);
+		glock_run_working(gl);
 		if (!gl->gl_pins && !(gl->gl_flags & GLF_RUNNING) &&
 		    (!(gl->gl_flags & GLF_LOCK) ||
 		     gl->gl_target == LM_ST_UNLOCKED ||
@@ -314,78 +324,6 @@ void glock_put(struct glock *gl)
 		glock_retire(gl);
 }
 
-/* Pinned glocks, to be demoted without the locks of the table. */
-struct batch {
-	struct glock *gl[SHRINK_BATCH];
-	unsigned count;
-};
-
-static bool is_idle_since(const struct glock *gl, uint64_t before_sec)
-{
-	return gl->gl_state != LM_ST_UNLOCKED && !gl->gl_granted &&
-	       !gl->gl_waiting && gl->gl_used_sec < before_sec &&
-	       !(gl->gl_flags &
-		 (GLF_BUSY | GLF_DEMOTE | GLF_WITHDRAWN | GLF_ORPHAN));
-}
-
-static void batch_collect(struct batch *batch, struct glock_shard *shard,
-			  enum lm_type type, uint64_t before_sec, unsigned max)
-{
-	struct glock *gl = NULL;
-
-	batch->count = 0;
-	pthread_mutex_lock(&shard->lock);
-	while (batch->count < max && (gl = glock_shard_next(shard, gl))) {
-		if (gl->gl_dying || gl->gl_ops->type != type)
-			continue;
-		pthread_mutex_lock(&gl->gl_lock);
-		if (is_idle_since(gl, before_sec)) {
-			gl->gl_pins++;
-			batch->gl[batch->count++] = gl;
-		}
-		pthread_mutex_unlock(&gl->gl_lock);
-	}
-	pthread_mutex_unlock(&shard->lock);
-}
-
-static int compare_numbers(const void *a, const void *b)
-{
-	uint64_t x = (*(struct glock *const *)a)->gl_number;
-	uint64_t y = (*(struct glock *const *)b)->gl_number;
-
-	return (x > y) - (x < y);
-}
-
-/* By number: what they have dirtied is written in the order of the disk. */
-static void batch_demote(struct batch *batch)
-{
-	qsort(batch->gl, batch->count, sizeof(batch->gl[0]), compare_numbers);
-	for (unsigned i = 0; i < batch->count; i++) {
-		struct glock *gl = batch->gl[i];
-
-		pthread_mutex_lock(&gl->gl_lock);
-		glock_request_demote(gl, LM_ST_UNLOCKED);
-		glock_run(gl);
-		glock_unpin_unlock(gl);
-	}
-}
-
-void glock_table_shrink(struct glock_table *table, enum lm_type type,
-			uint64_t idle_before_sec, unsigned max)
-{
-	struct batch batch;
-
-	for (unsigned s = 0; s < GLOCK_SHARDS && max; s++) {
-		do {
-			batch_collect(&batch, &table->shards[s], type,
-				      idle_before_sec,
-				      UG_MIN(max, SHRINK_BATCH));
-			batch_demote(&batch);
-			max -= batch.count;
-		} while (batch.count == SHRINK_BATCH && max);
-	}
-}
-
 static void glock_withdraw(struct glock *gl)
 {
 	pthread_mutex_lock(&gl->gl_lock);
@@ -394,6 +332,68 @@ static void glock_withdraw(struct glock *gl)
 	if (gl->gl_retirer)
 		pthread_cond_signal(&gl->gl_retirer->wake);
 	pthread_mutex_unlock(&gl->gl_lock);
+}
+
+void glock_table_freeze(struct glock_table *table)
+{
+	atomic_store(&table->frozen, true);
+}
+
+/* Pinned glocks, to be run without the locks of the table. */
+struct thaw_batch {
+	struct glock *gl[THAW_BATCH];
+	unsigned count;
+};
+
+static void collect_frozen(struct thaw_batch *batch, struct glock_shard *shard)
+{
+	struct glock *gl = NULL;
+
+	batch->count = 0;
+	pthread_mutex_lock(&shard->lock);
+	while (batch->count < THAW_BATCH &&
+	       (gl = glock_shard_next(shard, gl))) {
+		if (gl->gl_dying)
+			continue;
+		pthread_mutex_lock(&gl->gl_lock);
+		if (gl->gl_flags & GLF_FROZEN) {
+			/* Seen: the next batch begins behind it. */
+			gl->gl_flags &= ~GLF_FROZEN;
+			gl->gl_pins++;
+			batch->gl[batch->count++] = gl;
+		}
+		pthread_mutex_unlock(&gl->gl_lock);
+	}
+	pthread_mutex_unlock(&shard->lock);
+}
+
+static bool keeps_frozen(struct glock_table *table)
+{
+	return atomic_load(&table->frozen) && !atomic_load(&table->withdrawn);
+}
+
+static void run_frozen(struct glock_table *table, struct glock_shard *shard)
+{
+	struct thaw_batch batch;
+
+	do {
+		collect_frozen(&batch, shard);
+		for (unsigned i = 0; i < batch.count; i++) {
+			struct glock *gl = batch.gl[i];
+
+			pthread_mutex_lock(&gl->gl_lock);
+			glock_run(gl);
+			glock_unpin_unlock(gl);
+		}
+	} while (batch.count == THAW_BATCH && !keeps_frozen(table));
+}
+
+void glock_table_thaw(struct glock_table *table)
+{
+	/* First this: an answer behind the walk is not kept back. */
+	atomic_store(&table->frozen, false);
+	for (unsigned s = 0; s < GLOCK_SHARDS; s++)
+		run_frozen(table, &table->shards[s]);
 }
 
 void glock_table_withdraw(struct glock_table *table)
@@ -408,6 +408,8 @@ void glock_table_withdraw(struct glock_table *table)
 		while ((gl = glock_shard_next(shard, gl)))
 			glock_withdraw(gl);
 		pthread_mutex_unlock(&shard->lock);
+		/* Answers that were kept back: nobody will use them now. */
+		run_frozen(table, shard);
 	}
 }
 
@@ -441,6 +443,9 @@ int glock_table_create(const struct lockmod *mod, const char *who,
 	table->who = strdup(who);
 	if (!table->who)
 		goto free_table;
+	glock_queue_init(&table->queue);
+	atomic_store(&table->demote_secs, GLOCK_DEMOTE_SECS);
+	atomic_store(&table->cached_max, GLOCK_CACHED_MAX);
 	while (inited < GLOCK_SHARDS) {
 		if (shard_init(&table->shards[inited]))
 			goto fini_shards;
@@ -452,10 +457,17 @@ int glock_table_create(const struct lockmod *mod, const char *who,
 fini_shards:
 	while (inited)
 		shard_fini(&table->shards[--inited]);
+	glock_queue_fini(&table->queue);
 	free(table->who);
 free_table:
 	free(table);
 	return -ENOMEM;
+}
+
+void glock_table_set_host(struct glock_table *table,
+			  const struct glock_host *host)
+{
+	table->host = *host;
 }
 
 /* Every glock that is left must be an orphan; wait until it is gone. */
@@ -482,6 +494,7 @@ void glock_table_destroy(struct glock_table *table)
 		shard_drain(table, &table->shards[s]);
 		shard_fini(&table->shards[s]);
 	}
+	glock_queue_fini(&table->queue);
 	free(table->who);
 	free(table);
 }

@@ -23,6 +23,9 @@
  *
  * A lock manager that answers within ops->lock (lock_nolock) finds the runner
  * at work, and leaves the answer for it: no recursion.
+ *
+ * With workers (glwork.c) a runner that is none of them stops before sync and
+ * invalidate, and has one go on from there.
  */
 #include <errno.h>
 #include <time.h>
@@ -35,13 +38,22 @@
 static const char *const outcome_name[] = {
 	[LM_OUT_DONE] = "done",		  [LM_OUT_BUSY] = "busy",
 	[LM_OUT_CANCELLED] = "cancelled", [LM_OUT_DEADLOCK] = "deadlock",
+	[LM_OUT_LATER] = "later",	  [LM_OUT_NOMEM] = "out of memory",
 	[LM_OUT_ERROR] = "error",
 };
 
-static void wake(const struct glock_holder *gh)
+/* Until the lock manager is asked again. */
+#define LATER_MS 2u
+#define NO_MEMORY_MS 20u
+static_assert(NO_MEMORY_MS < GLOCK_WHEEL_SLOTS, "a delay must fit the wheel");
+
+/* The outcome of a queued request is known: tell whoever waits for it. */
+static void tell(struct glock_holder *gh)
 {
 	if (gh->gh_waiter)
 		pthread_cond_signal(&gh->gh_waiter->wake);
+	if (gh->gh_notify)
+		gh->gh_notify(gh);
 }
 
 /* Source: docs/spec/glocks.md 2.4 rule 2. */
@@ -91,7 +103,7 @@ void glock_unqueue(struct glock *gl, struct glock_holder *gh, int err)
 	gl->gl_waiting--;
 	gh->gh_error = err;
 	if (err)
-		wake(gh);
+		tell(gh);
 }
 
 bool glock_has_firm_waiter(const struct glock *gl)
@@ -148,7 +160,10 @@ static void grant_in_order(struct glock *gl)
 	while (gh && glock_may_grant(gl, gh)) {
 		gl->gl_waiting--;
 		glock_grant(gl, gh);
-		wake(gh);
+		if (gh->gh_queued_ns)
+			glock_hist_add(glock_counters(gl)->wait_ns,
+				       glock_now_ns() - gh->gh_queued_ns);
+		tell(gh);
 		gh = !gl->gl_waiting
 			     ? NULL
 			     : cds_list_entry(gh->gh_list.next,
@@ -185,27 +200,10 @@ bool glock_change_needs_work(const struct glock *gl, enum lm_state target)
 	return wants_sync(gl, target) || wants_invalidate(gl, target);
 }
 
-void glock_request_demote(struct glock *gl, enum lm_state state)
-{
-	if (!(gl->gl_flags & GLF_DEMOTE)) {
-		gl->gl_flags |= GLF_DEMOTE;
-		gl->gl_demote_state = (uint8_t)state;
-		gl->gl_demote_ns = glock_now_ns();
-	} else if (gl->gl_demote_state != state) {
-		/* Two wishes that differ: only unlocked meets both. */
-		gl->gl_demote_state = LM_ST_UNLOCKED;
-	}
-}
-
-static void clear_demote(struct glock *gl)
-{
-	gl->gl_flags &= ~GLF_DEMOTE;
-	/* Nobody wants anything: the strongest state will do. */
-	gl->gl_demote_state = LM_ST_EXCLUSIVE;
-}
-
 static void set_state(struct glock *gl, enum lm_state state)
 {
+	if (glock_has_workers(gl->gl_table))
+		glock_count_cached(gl, gl->gl_state, state);
 	atomic_store_explicit(&gl->gl_state, (uint8_t)state,
 			      memory_order_relaxed);
 	gl->gl_target = (uint8_t)state;
@@ -260,16 +258,49 @@ static void end_request(struct glock *gl)
 }
 
 /*
- * Ask the lock manager for another state: for the head waiter gh, or, with gh
- * NULL, because of a demotion.
+ * What has to be done before the lock manager is asked, and may take long, is
+ * the workers' when there are any.
  */
-static void request(struct glock *gl, enum lm_state target,
-		    const struct glock_holder *gh)
+static bool left_to_workers(struct glock *gl, enum lm_state target,
+			    bool working)
+{
+	if (working || !glock_has_workers(gl->gl_table) ||
+	    (gl->gl_flags & GLF_WITHDRAWN) ||
+	    !glock_change_needs_work(gl, target))
+		return false;
+	/* They would wait for it. */
+	fail_tries(gl);
+	glock_queue_now(gl);
+	return true;
+}
+
+/* With lock_nolock there is nothing to tell, and it would cost as much. */
+static void count_request(struct glock *gl, const struct glock_holder *gh)
+{
+	struct glock_counters *c = glock_counters(gl);
+
+	if (!glock_has_workers(gl->gl_table))
+		return;
+	glock_count(&c->requests);
+	if (!gh)
+		glock_count(gl->gl_flags & GLF_REMOTE ? &c->given_away
+						      : &c->put_away);
+	gl->gl_asked_ns = glock_now_ns();
+}
+
+/*
+ * Ask the lock manager for another state: for the head waiter gh, or, with gh
+ * NULL, because of a demotion. False: it is left to the workers.
+ */
+static bool request(struct glock *gl, enum lm_state target,
+		    const struct glock_holder *gh, bool working)
 {
 	const struct lockmod *mod = &gl->gl_table->mod;
 	unsigned flags = gh ? gh->gh_flags & (GL_TRIES | GL_NOEXP) : 0;
 	bool withdrawn = gl->gl_flags & GLF_WITHDRAWN;
 
+	if (left_to_workers(gl, target, working))
+		return false;
 	gl->gl_flags |= GLF_LOCK | (gh ? 0 : GLF_DEMOTE_IN_PROGRESS);
 	gl->gl_target = (uint8_t)target;
 	gl->gl_target_try = flags & GL_TRIES;
@@ -281,19 +312,21 @@ static void request(struct glock *gl, enum lm_state target,
 		if (err) {
 			end_request(gl);
 			sync_failed(gl, err);
-			return;
+			return true;
 		}
 		/* Withdrawn meanwhile: what is dirty now, nobody may see. */
 		if (gl->gl_flags & GLF_WITHDRAWN) {
 			end_request(gl);
-			return;
+			return true;
 		}
 	}
 	if (target == LM_ST_UNLOCKED && gl->gl_ops->instantiate)
 		gl->gl_flags |= GLF_INSTANTIATE_NEEDED;
+	count_request(gl, gh);
 	pthread_mutex_unlock(&gl->gl_lock);
 	mod->ops->lock(mod->mod, gl, target, flags);
 	pthread_mutex_lock(&gl->gl_lock);
+	return true;
 }
 
 static void reply_error(struct glock *gl, enum lm_outcome outcome, bool demote)
@@ -303,8 +336,25 @@ static void reply_error(struct glock *gl, enum lm_outcome outcome, bool demote)
 		 outcome_name[outcome]);
 	/* Asking again and again would not help. */
 	if (demote)
-		clear_demote(gl);
+		glock_clear_demote(gl);
 	fail_waiters(gl, 0, 0, -EIO);
+}
+
+/* Requests fail; but others wait for a demotion, which has to be done. */
+static void reply_no_memory(struct glock *gl, bool demote)
+{
+	if (!demote)
+		fail_waiters(gl, 0, 0, -ENOMEM);
+	else if (glock_has_workers(gl->gl_table))
+		glock_back_off(gl, NO_MEMORY_MS);
+	else
+		glock_clear_demote(gl);
+}
+
+static void reply_later(struct glock *gl)
+{
+	ug_assert(glock_has_workers(gl->gl_table));
+	glock_back_off(gl, LATER_MS);
 }
 
 /*
@@ -314,11 +364,20 @@ static void reply_error(struct glock *gl, enum lm_outcome outcome, bool demote)
  */
 static void reply_deadlock(struct glock *gl, bool demote)
 {
+	glock_count(&glock_counters(gl)->deadlocks);
 	promote(gl);
 	if (gl->gl_granted || gl->gl_state == LM_ST_UNLOCKED)
 		return;
 	if (demote || gl->gl_waiting)
 		glock_request_demote(gl, LM_ST_UNLOCKED);
+}
+
+static void answered(struct glock *gl, bool granted)
+{
+	uint64_t now = glock_now_ns();
+
+	glock_hist_add(glock_counters(gl)->answer_ns, now - gl->gl_asked_ns);
+	glock_hold_begins(gl, now, granted);
 }
 
 /* Source: docs/spec/glocks.md 2.8. */
@@ -332,6 +391,8 @@ static void process_reply(struct glock *gl)
 
 	end_request(gl);
 	set_state(gl, state);
+	if (glock_has_workers(gl->gl_table))
+		answered(gl, outcome == LM_OUT_DONE && !demote);
 	switch (outcome) {
 	case LM_OUT_DONE:
 		ug_assert(state == target);
@@ -344,6 +405,7 @@ static void process_reply(struct glock *gl)
 			promote(gl);
 		break;
 	case LM_OUT_BUSY:
+		glock_count(&glock_counters(gl)->busy);
 		if (gl->gl_target_try)
 			fail_tries(gl);
 		else
@@ -351,11 +413,18 @@ static void process_reply(struct glock *gl)
 		break;
 	case LM_OUT_CANCELLED:
 		/* He who cancelled has left; the next one asks for himself. */
+		glock_count(&glock_counters(gl)->cancelled);
 		if (!cancelled)
 			reply_error(gl, outcome, demote);
 		break;
 	case LM_OUT_DEADLOCK:
 		reply_deadlock(gl, demote);
+		break;
+	case LM_OUT_LATER:
+		reply_later(gl);
+		break;
+	case LM_OUT_NOMEM:
+		reply_no_memory(gl, demote);
 		break;
 	case LM_OUT_ERROR:
 		reply_error(gl, outcome, demote);
@@ -363,57 +432,91 @@ static void process_reply(struct glock *gl)
 	}
 }
 
-/* Is there a demotion to be served? Clears one that is satisfied already. */
-static bool demote_wanted(struct glock *gl)
-{
-	if (!(gl->gl_flags & GLF_DEMOTE))
-		return false;
-	if (gl->gl_state != gl->gl_demote_state &&
-	    gl->gl_state != LM_ST_UNLOCKED && !(gl->gl_flags & GLF_WITHDRAWN))
-		return true;
-	clear_demote(gl);
-	return false;
-}
-
-/* Returns false when nothing is to be done now. */
-static bool step(struct glock *gl)
+static bool has_noexp_waiter(const struct glock *gl)
 {
 	const struct glock_holder *gh;
 
-	if (gl->gl_flags & GLF_CANCELLING)
+	cds_list_for_each_entry (gh, &gl->gl_holders, gh_list) {
+		if (!gh->gh_granted && (gh->gh_flags & GL_NOEXP))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Must the answer be kept back until another node's journal is replayed? Not
+ * if nobody will use the lock: it is refused, or on its way to unlocked. Nor
+ * if the recovery itself waits (docs/spec/glocks.md 2.13).
+ */
+static bool is_frozen(const struct glock *gl)
+{
+	if (!atomic_load(&gl->gl_table->frozen) ||
+	    (gl->gl_flags & (GLF_WITHDRAWN | GLF_RETIRING)))
+		return false;
+	if (gl->gl_reply_outcome == LM_OUT_ERROR ||
+	    gl->gl_reply_outcome == LM_OUT_NOMEM ||
+	    gl->gl_reply_outcome == LM_OUT_LATER ||
+	    gl->gl_reply_outcome == LM_OUT_CANCELLED ||
+	    gl->gl_target == LM_ST_UNLOCKED)
+		return false;
+	if ((gl->gl_flags & GLF_DEMOTE_IN_PROGRESS) &&
+	    gl->gl_demote_state == LM_ST_UNLOCKED)
+		return false;
+	return !has_noexp_waiter(gl);
+}
+
+/* Returns false when nothing is to be done now. */
+static bool step(struct glock *gl, bool working)
+{
+	const struct glock_holder *gh;
+
+	if (gl->gl_flags & (GLF_CANCELLING | GLF_BACKOFF))
 		return false;
 	if (gl->gl_flags & GLF_REPLY_PENDING) {
+		if (is_frozen(gl)) {
+			gl->gl_flags |= GLF_FROZEN;
+			return false;
+		}
+		gl->gl_flags &= ~GLF_FROZEN;
 		process_reply(gl);
 		return true;
 	}
 	if (gl->gl_flags & GLF_LOCK)
 		return false;
-	if (demote_wanted(gl)) {
+	if (glock_demote_due(gl)) {
 		if (gl->gl_granted) {
 			fail_tries(gl);
 			return false;
 		}
-		request(gl, gl->gl_demote_state, NULL);
-		return true;
+		return request(gl, gl->gl_demote_state, NULL, working);
 	}
 	promote(gl);
 	gh = glock_first_waiter(gl);
 	if (!gh || gl->gl_granted)
 		return false;
-	request(gl, gh->gh_state, gh);
-	return true;
+	return request(gl, gh->gh_state, gh, working);
 }
 
-void glock_run(struct glock *gl)
+static void run(struct glock *gl, bool working)
 {
 	if (gl->gl_flags & GLF_RUNNING)
 		return;
 	gl->gl_flags |= GLF_RUNNING;
-	while (step(gl))
+	while (step(gl, working))
 		;
 	gl->gl_flags &= ~GLF_RUNNING;
 	if (gl->gl_retirer)
 		pthread_cond_signal(&gl->gl_retirer->wake);
+}
+
+void glock_run(struct glock *gl)
+{
+	run(gl, false);
+}
+
+void glock_run_working(struct glock *gl)
+{
+	run(gl, true);
 }
 
 void glock_complete(struct glock *gl, enum lm_state state,
@@ -426,16 +529,6 @@ void glock_complete(struct glock *gl, enum lm_state state,
 	gl->gl_reply_state = (uint8_t)state;
 	gl->gl_reply_outcome = (uint8_t)outcome;
 	gl->gl_flags |= GLF_REPLY_PENDING;
-	glock_run(gl);
-	glock_unpin_unlock(gl);
-}
-
-void glock_callback(struct glock *gl, enum lm_state wanted)
-{
-	pthread_mutex_lock(&gl->gl_lock);
-	gl->gl_pins++;
-	glock_request_demote(gl, wanted == LM_ST_EXCLUSIVE ? LM_ST_UNLOCKED
-							   : wanted);
 	glock_run(gl);
 	glock_unpin_unlock(gl);
 }

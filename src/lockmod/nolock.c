@@ -18,8 +18,13 @@ static void nolock_cancel(void *mod, struct glock *gl)
 {
 }
 
-static void nolock_put(void *mod, struct glock *gl)
+static void nolock_put(void *mod, struct glock *gl, bool keep)
 {
+}
+
+static bool nolock_at_once(void *mod)
+{
+	return true;
 }
 
 static const struct lockmod_ops nolock_ops = {
@@ -27,6 +32,7 @@ static const struct lockmod_ops nolock_ops = {
 	.lock = nolock_lock,
 	.cancel = nolock_cancel,
 	.put = nolock_put,
+	.at_once = nolock_at_once,
 };
 
 struct lockmod lockmod_nolock(void)

@@ -62,9 +62,16 @@ static void fake_cancel(void *mod, struct glock *gl)
 	fake_trace(f, "cancel returns");
 }
 
-static void fake_put(void *mod, struct glock *gl)
+static void fake_put(void *mod, struct glock *gl, bool keep)
 {
-	fake_trace(mod, "put");
+	fake_trace(mod, keep ? "put keep" : "put");
+}
+
+static bool fake_at_once(void *mod)
+{
+	struct fake *f = mod;
+
+	return f->at_once || f->says_at_once;
 }
 
 static const struct lockmod_ops fake_lm_ops = {
@@ -72,6 +79,7 @@ static const struct lockmod_ops fake_lm_ops = {
 	.lock = fake_lock,
 	.cancel = fake_cancel,
 	.put = fake_put,
+	.at_once = fake_at_once,
 };
 
 static void pass_gate(struct fake *f)
@@ -107,6 +115,20 @@ static int fake_instantiate(struct glock *gl, bool nowait)
 	pass_gate(f);
 	return f->instantiate_error;
 }
+
+static void fake_callback(struct glock *gl, enum lm_state wanted)
+{
+	fake_trace(glock_object(gl), "callback %s", state_name[wanted]);
+}
+
+const struct glock_ops fake_worked_ops = {
+	.type = LM_TYPE_INODE,
+	.hold = true,
+	.sync = fake_sync,
+	.invalidate = fake_invalidate,
+	.instantiate = fake_instantiate,
+	.callback = fake_callback,
+};
 
 const struct glock_ops fake_inode_ops = {
 	.type = LM_TYPE_INODE,
@@ -148,7 +170,7 @@ void fake_open_gate(struct fake *f)
 	pthread_mutex_unlock(&f->lock);
 }
 
-int fake_setup(void **state)
+static struct fake *fake_new(void)
 {
 	struct fake *f = calloc(1, sizeof(*f));
 	struct lockmod mod = { .ops = &fake_lm_ops, .mod = f };
@@ -157,11 +179,44 @@ int fake_setup(void **state)
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->changed, NULL);
 	assert_int_equal(glock_table_create(&mod, "test", &f->table), 0);
-	assert_int_equal(
-		glock_get(f->table, &fake_inode_ops, FAKE_NUMBER, f, &f->gl),
-		0);
+	return f;
+}
+
+static void fake_get(struct fake *f, const struct glock_ops *ops)
+{
+	assert_int_equal(glock_get(f->table, ops, FAKE_NUMBER, f, &f->gl), 0);
+}
+
+int fake_setup(void **state)
+{
+	struct fake *f = fake_new();
+
+	fake_get(f, &fake_inode_ops);
 	*state = f;
 	return 0;
+}
+
+static void fake_wake(void *arg)
+{
+	((struct fake *)arg)->woken++;
+}
+
+int fake_setup_worked(void **state)
+{
+	struct fake *f = fake_new();
+	struct glock_host host = { .wake = fake_wake, .arg = f };
+
+	glock_table_set_host(f->table, &host);
+	fake_get(f, &fake_worked_ops);
+	*state = f;
+	return 0;
+}
+
+void fake_work(struct fake *f)
+{
+	while (glock_table_work(f->table))
+		;
+	glock_table_check(f->table);
 }
 
 int fake_teardown(void **state)

@@ -12,6 +12,7 @@
 #define UG_TESTS_FAKELM_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "glock/glock.h"
 
@@ -21,7 +22,9 @@ struct fake {
 	struct glock_table *table;
 	struct glock *gl;
 	bool at_once;	     /* answer within ops->lock, and do as asked */
+	bool says_at_once;   /* only say so */
 	bool cancel_at_once; /* answer within ops->cancel, from unlocked */
+	atomic_uint woken;   /* calls of the host's wake() */
 	int sync_error;
 	int instantiate_error;
 
@@ -42,6 +45,15 @@ int fake_setup(void **state);
 int fake_teardown(void **state);
 
 extern const struct glock_ops fake_inode_ops;
+
+/*
+ * The same with workers, which are whoever calls fake_work(), a glock with hold
+ * time, and "callback EX" in the trace.
+ */
+int fake_setup_worked(void **state);
+extern const struct glock_ops fake_worked_ops;
+/* Everything that is to be done at this time. */
+void fake_work(struct fake *f);
 
 void fake_trace(struct fake *f, const char *fmt, ...) ug_printf(2, 3);
 /* Compare the trace since the last call ("a, b, c"), and forget it. */

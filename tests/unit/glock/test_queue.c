@@ -270,11 +270,24 @@ static void test_try_before_firm(void **state)
 	glock_dq(&firm);
 }
 
+/* Refused without a trace: it will be queued, or not, by another call. */
+static void test_nowait_does_not_ask(void **state)
+{
+	struct fake *f = *state;
+	struct glock_holder gh;
+
+	assert_int_equal(nq(f, SH, GL_NOWAIT, &gh), -EAGAIN);
+	assert_false(glock_held(&gh));
+	fake_expect(f, "");
+}
+
+/* The lock manager was expected to answer at once, and does not. */
 static void test_nowait_leaves_the_request(void **state)
 {
 	struct fake *f = *state;
 	struct glock_holder gh;
 
+	f->says_at_once = true;
 	assert_int_equal(nq(f, SH, GL_NOWAIT, &gh), -EAGAIN);
 	assert_false(glock_held(&gh));
 	fake_expect(f, "lock SH try");
@@ -453,6 +466,7 @@ int main(void)
 		T(test_try_behind_waiter),
 		T(test_try_outcomes),
 		T(test_try_before_firm),
+		T(test_nowait_does_not_ask),
 		T(test_nowait_leaves_the_request),
 		T(test_nowait_granted_at_once),
 		T(test_nowait_does_no_work),

@@ -129,7 +129,7 @@ static void lm_cancel(void *mod, struct glock *gl)
 	pthread_mutex_unlock(&other.lock);
 }
 
-static void lm_put(void *mod, struct glock *gl)
+static void lm_put(void *mod, struct glock *gl, bool keep)
 {
 	struct lock *lk = &other.locks[glock_number(gl)];
 
