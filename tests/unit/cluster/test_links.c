@@ -8,8 +8,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -418,6 +420,82 @@ static void test_next_life(void **state)
 	node_close(&b);
 }
 
+/* Member 2, which answers, in a process of its own. */
+static pid_t start_process(int *from, int *to)
+{
+	int up[2], down[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(up), 0);
+	assert_int_equal(pipe(down), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	*from = up[0];
+	*to = down[1];
+	if (pid) {
+		close(up[1]);
+		close(down[0]);
+		return pid;
+	}
+	close(up[0]);
+	close(down[1]);
+	node_open(&b, 2, &(struct world_options){ HURRIED });
+	b.answering = true;
+	if (write(up[1], &b.self, sizeof(b.self)) != sizeof(b.self) ||
+	    read(down[0], &a.self, sizeof(a.self)) != sizeof(a.self))
+		_exit(1);
+	node_add(&b, &a, 0);
+	/* Until the other end is closed. */
+	while (read(down[0], &a.self, 1) > 0)
+		;
+	links_close(b.links);
+	_exit(b.wrong || b.silent[1]);
+}
+
+static void freeze(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGSTOP);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+}
+
+/*
+ * A stopped process is silent though its kernel takes all that is sent. When it
+ * goes on it has lost nothing, and takes nobody else for silent.
+ */
+static void test_frozen_process(void **state)
+{
+	int from, to, status;
+	pid_t pid = start_process(&from, &to);
+
+	node_open(&a, 1, &(struct world_options){ HURRIED });
+	assert_int_equal(read(from, &b.self, sizeof(b.self)), sizeof(b.self));
+	assert_int_equal(write(to, &a.self, sizeof(a.self)), sizeof(a.self));
+	node_add(&a, &b, 0);
+	send_some(&a, &b, 0, 100);
+	await(a.next[2][1] == 100);
+	freeze(pid);
+	send_some(&a, &b, 100, 100);
+	await(a.silent[2] == 1);
+	assert_int_equal(a.next[2][1], 100);
+	/* For twice the time after which a stays silent itself. */
+	await(node_info(&a, 2).silent_ns > SECOND_NS);
+	assert_int_equal(a.silent[2], 1);
+	kill(pid, SIGCONT);
+	await(a.next[2][1] == 200);
+	assert_true(node_info(&a, 2).silent_ns < SECOND_NS / 2);
+	freeze(pid);
+	await(a.silent[2] == 2);
+	kill(pid, SIGCONT);
+	close(to);
+	close(from);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+	node_close(&a);
+}
+
 static void test_removed_in_callback(void **state)
 {
 	node_open(&a, 1, &(struct world_options){ 0 });
@@ -512,6 +590,7 @@ int main(void)
 		cmocka_unit_test(test_never_reached),
 		cmocka_unit_test(test_half_a_stream),
 		cmocka_unit_test(test_next_life),
+		cmocka_unit_test(test_frozen_process),
 		cmocka_unit_test(test_removed_in_callback),
 		cmocka_unit_test(test_removed_under_load),
 		cmocka_unit_test(test_closed_at_any_time),
