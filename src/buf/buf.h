@@ -131,6 +131,18 @@ void buf_readahead(struct bufcache *cache, struct buf_owner *owner,
 		   uint64_t blkno, unsigned count);
 
 /*
+ * The same in two steps, for who must not let a lock go between finding out
+ * what to read and entering it into the cache. buf_ahead_add() puts what is
+ * missing on the list and waits for nothing; from then on whoever wants one of
+ * these blocks waits for its read, so start the list soon. buf_ahead_start()
+ * takes it over; NULL is accepted.
+ */
+struct buf_ahead;
+void buf_ahead_add(struct bufcache *cache, struct buf_owner *owner,
+		   uint64_t blkno, unsigned count, struct buf_ahead **list);
+void buf_ahead_start(struct buf_ahead *list);
+
+/*
  * Drop all buffers of the owner; waits for reads under way. None may be in the
  * journal: the glock's sync has written them in place before. One that is
  * still referenced can no longer be found; its memory goes with the last

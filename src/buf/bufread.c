@@ -84,17 +84,30 @@ int buf_read(struct bufcache *cache, struct buf_owner *owner, uint64_t blkno,
 }
 
 /* One request of read-ahead; the buffers are referenced by it. */
-struct ahead {
+struct buf_ahead {
 	struct ioreq req;
 	struct bufcache *cache;
+	struct buf_ahead *next; /* until it is started */
 	unsigned count;
-	struct buf *bufs[AHEAD_BLOCKS_MAX];
-	struct iovec iov[AHEAD_BLOCKS_MAX];
+	struct buf **bufs;
+	struct iovec iov[];
 };
+
+static struct buf_ahead *ahead_new(struct bufcache *cache, unsigned max)
+{
+	size_t each = sizeof(struct iovec) + sizeof(struct buf *);
+	struct buf_ahead *ahead = calloc(1, sizeof(*ahead) + max * each);
+
+	if (!ahead)
+		return NULL;
+	ahead->cache = cache;
+	ahead->bufs = (struct buf **)&ahead->iov[max];
+	return ahead;
+}
 
 static void ahead_done(struct ioreq *req)
 {
-	struct ahead *ahead = ug_container_of(req, struct ahead, req);
+	struct buf_ahead *ahead = ug_container_of(req, struct buf_ahead, req);
 	struct bufcache *cache = ahead->cache;
 
 	for (unsigned i = 0; i < ahead->count; i++) {
@@ -108,7 +121,7 @@ static void ahead_done(struct ioreq *req)
 	pthread_mutex_unlock(&cache->ahead_lock);
 }
 
-static void ahead_start(struct ahead *ahead)
+static void ahead_start(struct buf_ahead *ahead)
 {
 	struct bufcache *cache = ahead->cache;
 	struct ioreq *req = &ahead->req;
@@ -156,22 +169,23 @@ static struct buf *ahead_buf(struct bufcache *cache, struct buf_owner *owner,
 }
 
 /*
- * Start one request for the blocks from blkno on, as far as they are missing.
- * Returns how many blocks need no further look: at least one, or 0 if
- * there is no memory.
+ * One request for the blocks from blkno on, as far as they are missing, onto
+ * the list. Returns how many blocks need no further look: at least one, or
+ * 0 if there is no memory.
  */
 static unsigned ahead_run(struct bufcache *cache, struct buf_owner *owner,
-			  uint64_t blkno, unsigned count)
+			  uint64_t blkno, unsigned count,
+			  struct buf_ahead **list)
 {
-	struct ahead *ahead;
+	struct buf_ahead *ahead;
 
 	if (is_cached(cache, blkno))
 		return 1;
-	ahead = calloc(1, sizeof(*ahead));
+	count = UG_MIN(count, AHEAD_BLOCKS_MAX);
+	ahead = ahead_new(cache, count);
 	if (!ahead)
 		return 0;
-	ahead->cache = cache;
-	while (ahead->count < UG_MIN(count, AHEAD_BLOCKS_MAX)) {
+	while (ahead->count < count) {
 		struct buf *b = ahead_buf(cache, owner, blkno + ahead->count);
 
 		if (!b)
@@ -181,27 +195,46 @@ static unsigned ahead_run(struct bufcache *cache, struct buf_owner *owner,
 		ahead->iov[ahead->count].iov_len = cache->block_bytes;
 		ahead->count++;
 	}
-	count = ahead->count;
-	if (!count) {
+	if (!ahead->count) {
 		free(ahead);
 		return 1; /* it has just been cached, or memory is short */
 	}
-	ahead_start(ahead);
-	return count;
+	ahead->next = *list;
+	*list = ahead;
+	return ahead->count;
 }
 
-void buf_readahead(struct bufcache *cache, struct buf_owner *owner,
-		   uint64_t blkno, unsigned count)
+void buf_ahead_add(struct bufcache *cache, struct buf_owner *owner,
+		   uint64_t blkno, unsigned count, struct buf_ahead **list)
 {
 	if (blkno >= cache->blocks)
 		return;
 	count = (unsigned)UG_MIN((uint64_t)count, cache->blocks - blkno);
 	while (count) {
-		unsigned done = ahead_run(cache, owner, blkno, count);
+		unsigned done = ahead_run(cache, owner, blkno, count, list);
 
 		if (!done)
 			return;
 		blkno += done;
 		count -= done;
 	}
+}
+
+void buf_ahead_start(struct buf_ahead *list)
+{
+	while (list) {
+		struct buf_ahead *next = list->next;
+
+		ahead_start(list);
+		list = next;
+	}
+}
+
+void buf_readahead(struct bufcache *cache, struct buf_owner *owner,
+		   uint64_t blkno, unsigned count)
+{
+	struct buf_ahead *list = NULL;
+
+	buf_ahead_add(cache, owner, blkno, count, &list);
+	buf_ahead_start(list);
 }

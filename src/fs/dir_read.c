@@ -115,10 +115,9 @@ static void collect_more(struct listing *l, struct ahead *ahead)
 /*
  * Bring the dinodes of this and the next items into memory, in the order in
  * which they lie on disk, neighbours in one request: files made one after the
- * other are neighbours. Their glocks are not held yet, which does no harm as
- * long as nobody but this mount can change them (lock_nolock): the buffers are
- * theirs as soon as the inodes are locked, and what the journal has is never
- * read.
+ * other are neighbours. Their glocks are not held yet (fs_may_read_unlocked());
+ * the buffers are theirs as soon as the inodes are locked, and what the journal
+ * has is never read.
  */
 static void read_ahead(struct listing *l, unsigned first)
 {
@@ -179,7 +178,8 @@ static int emit_with_attributes(struct listing *l, unsigned i)
 	struct inode *ip;
 	int err;
 
-	if (!l->req->nowait && !in_memory(l->dir->i_fs, de.ino))
+	if (!l->req->nowait && fs_may_read_unlocked(l->dir->i_fs) &&
+	    !in_memory(l->dir->i_fs, de.ino))
 		read_ahead(l, i);
 	err = attributes(l, item, &entry, &ip);
 	if (err)

@@ -78,6 +78,17 @@ static void dinode_from_core(const struct inode *ip,
 
 /* ---- glock operations ---- */
 
+static int dinode_read(struct inode *ip, bool nowait, struct buf **bp)
+{
+	struct bufcache *cache = ip->i_fs->fs_cache;
+	int err = buf_read(cache, &ip->i_bufs, ip->i_addr, BUF_NOWAIT, bp);
+
+	if (err != -EAGAIN || nowait)
+		return err;
+	dinode_ahead(ip->i_fs, ip->i_addr);
+	return buf_read(cache, &ip->i_bufs, ip->i_addr, 0, bp);
+}
+
 static int inode_instantiate(struct glock *gl, bool nowait)
 {
 	struct inode *ip = glock_object(gl);
@@ -87,8 +98,7 @@ static int inode_instantiate(struct glock *gl, bool nowait)
 	char why[160];
 	int err;
 
-	err = buf_read(ip->i_fs->fs_cache, &ip->i_bufs, ip->i_addr,
-		       nowait ? BUF_NOWAIT : 0, &b);
+	err = dinode_read(ip, nowait, &b);
 	if (err)
 		return err;
 	err = gfs2_dinode_decode(&ip->i_fs->fs_geom, b->b_data, ip->i_addr, &di,

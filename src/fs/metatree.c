@@ -140,6 +140,7 @@ int metatree_create_caches(struct fs *fs, const struct why *why)
 			      &fs->fs_cache);
 	if (!err) {
 		bufcache_set_pool(fs->fs_cache, fs->fs_pool);
+		fs->fs_alone = true;
 		err = glock_table_create(&mod, fs->fs_who, &fs->fs_glocks);
 	}
 	if (!err)

@@ -426,6 +426,49 @@ int rgrp_block_state(struct fs *fs, uint64_t blkno, bool nowait,
 	return 0;
 }
 
+/* Dinodes of [n, end) onto the list. rg_lock held. */
+static void dinode_runs(struct rgrp *rg, uint32_t n, uint32_t end,
+			struct buf_ahead **list)
+{
+	while (n < end) {
+		uint32_t len = 0;
+
+		while (n + len < end &&
+		       rgrp_state(rg, n + len) == GFS2_BLKST_DINODE)
+			len++;
+		if (len)
+			buf_ahead_add(rg->rg_fs->fs_cache, NULL,
+				      rg->rg_ri.data0 + n, len, list);
+		n += UG_MAX(len, 1u);
+	}
+}
+
+/*
+ * The buffers enter the cache with rg_lock held. Who frees a dinode changes
+ * its state first, under this lock, and takes the block out of the cache after
+ * that: so nothing stays there that has become something else.
+ */
+int rgrp_dinodes_ahead(struct fs *fs, uint64_t first, uint32_t count,
+		       struct buf_ahead **list)
+{
+	struct rgrp *rg = rgrps_find(fs->fs_rgrps, first);
+	struct glock_holder gh;
+	uint32_t n;
+	int err;
+
+	if (!rg)
+		return -ENOENT;
+	err = rgrp_lock_look(rg, GL_TRY, &gh);
+	if (err)
+		return err;
+	n = rgrp_number(rg, first);
+	pthread_mutex_lock(&rg->rg_lock);
+	dinode_runs(rg, n, n + UG_MIN(count, rg->rg_ri.data - n), list);
+	pthread_mutex_unlock(&rg->rg_lock);
+	glock_dq(&gh);
+	return 0;
+}
+
 /* ---- checking ---- */
 
 static int windows_check(struct rgrp *rg)

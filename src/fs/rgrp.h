@@ -145,6 +145,15 @@ int rgrp_block_state(struct fs *fs, uint64_t blkno, bool nowait,
 		     enum gfs2_blkst *state);
 
 /*
+ * Put dinodes (with links) among blocks [first, first + count), as far as one
+ * group maps them and they are missing in the cache, on a list for
+ * buf_ahead_start(). -EAGAIN the group is busy, -ENOENT none maps first; -EIO,
+ * -EUCLEAN, -ENOMEM it could not be read. Nothing is on the list then.
+ */
+int rgrp_dinodes_ahead(struct fs *fs, uint64_t first, uint32_t count,
+		       struct buf_ahead **list);
+
+/*
  * Call fn for every dinode in state unlinked, of all groups (reads all
  * bitmaps). fn runs without a group held. Stops at its first error.
  */

@@ -16,6 +16,7 @@
 
 #include "block/iopool.h"
 #include "buf/buf.h"
+#include "fs/dinode_ahead.h"
 #include "fs/fs.h"
 #include "glock/glock.h"
 #include "journal/journal.h"
@@ -70,6 +71,8 @@ struct fs {
 	struct glock *fs_rename_gl;
 
 	struct work_clock fs_work_clock;
+	struct dinode_ahead fs_ahead; /* dinode_ahead.h */
+	bool fs_alone; /* no other node can take a lock: lock_nolock */
 	atomic_bool fs_withdrawn;
 };
 
@@ -86,6 +89,16 @@ int fs_fault(struct fs *fs, int err);
 /* Log what is wrong with a block, and return -EUCLEAN. */
 int fs_bad_block(struct fs *fs, uint64_t blkno, const char *fmt, ...)
 	ug_printf(3, 4);
+
+/*
+ * May a metadata block be read ahead of the glock that covers it? As long as
+ * no other node can change the block before the glock is taken, what has been
+ * read then is still the truth.
+ */
+static inline bool fs_may_read_unlocked(const struct fs *fs)
+{
+	return fs->fs_alone;
+}
 
 /* -EROFS, -EIO (withdrawn) or 0: first call of every change. */
 int fs_may_write(struct fs *fs);

@@ -443,6 +443,32 @@ static void test_readahead_error_is_retried(void **state)
 	assert_int_equal(buf_read(f->cache, &f->owner, 105, 0, &b), -EIO);
 }
 
+/* What has been entered is waited for until the list is started. */
+static void test_readahead_in_two_steps(void **state)
+{
+	struct fixture *f = *state;
+	struct buf_ahead *list = NULL;
+	struct buf *b;
+
+	buf_ahead_start(NULL);
+	buf_ahead_add(f->cache, NULL, 100, 10, &list);
+	buf_ahead_add(f->cache, NULL, 105, 10, &list);
+	buf_ahead_add(f->cache, NULL, DEVICE_BLOCKS, 10, &list);
+	assert_int_equal(f->probe.reads, 0);
+	assert_int_equal(buf_read(f->cache, &f->owner, 112, BUF_NOWAIT, &b),
+			 -EAGAIN);
+	/* Freed meanwhile: the read does not bring it back. */
+	buf_forget_block(f->cache, 103);
+	buf_ahead_start(list);
+	assert_int_equal(f->probe.reads, 2);
+	assert_int_equal(f->probe.blocks_read, 15);
+	assert_null(buf_peek(f->cache, 103));
+	assert_int_equal(buf_read(f->cache, &f->owner, 112, BUF_NOWAIT, &b), 0);
+	assert_int_equal(number_in(b), 112);
+	buf_put(b);
+	buf_invalidate_owner(f->cache, &f->owner);
+}
+
 /* A reader waits for the read-ahead of its block; demotion waits as well. */
 static void test_readahead_async(void **state)
 {
@@ -601,6 +627,7 @@ int main(void)
 		T(test_readers_share_the_error),
 		T(test_readahead_in_one_request),
 		T(test_readahead_error_is_retried),
+		T(test_readahead_in_two_steps),
 		T(test_readahead_async),
 		T_SMALL(test_many_threads),
 		T(test_speed_of_a_hit),
