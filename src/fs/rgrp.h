@@ -182,5 +182,7 @@ int space_promise(struct fs *fs, uint64_t blocks);
 void space_unpromise(struct fs *fs, uint64_t blocks);
 /* All promises together. */
 uint64_t space_promised(struct fs *fs);
+/* Free blocks that nobody can have. */
+uint64_t space_kept(struct fs *fs);
 
 #endif

@@ -115,6 +115,17 @@ uint64_t space_promised(struct fs *fs)
 	return n;
 }
 
+uint64_t space_kept(struct fs *fs)
+{
+	struct space *sp = space_of(fs);
+	uint64_t n;
+
+	pthread_mutex_lock(&sp->sp_lock);
+	n = sp->sp_refused + sp->sp_keep;
+	pthread_mutex_unlock(&sp->sp_lock);
+	return n;
+}
+
 int space_claim(struct fs *fs, uint64_t blocks)
 {
 	int err = space_take(fs, &space_of(fs)->sp_claimed, blocks);

@@ -35,7 +35,7 @@ static void *contents(struct buf *b)
 static int load_one(struct inode *ip, struct buf **bp,
 		    struct gfs2_statfs_info *values)
 {
-	static const struct fs_req req = {0};
+	static const struct fs_req req = { 0 };
 	struct glock_holder gh;
 	int err;
 
@@ -139,7 +139,7 @@ int statfs_merge(struct fs *fs)
 	trans_add_meta(&tr, st->master_buf);
 	trans_add_meta(&tr, st->local_buf);
 	add(&st->master, st->local.total, st->local.free, st->local.dinodes);
-	st->local = (struct gfs2_statfs_info){0};
+	st->local = (struct gfs2_statfs_info){ 0 };
 	gfs2_statfs_encode(&st->master, contents(st->master_buf));
 	gfs2_statfs_encode(&st->local, contents(st->local_buf));
 	pthread_mutex_unlock(&st->sc_lock);
@@ -180,13 +180,14 @@ static uint64_t not_negative(int64_t v)
 }
 
 /*
- * What a user can still write: free blocks, less what has been promised to
- * data in memory, plus what inodes without a name are about to give back.
+ * Free blocks, less what has been promised to data in memory, plus what inodes
+ * without a name are about to give back. What is kept back is free, but not
+ * available: none is available when ENOSPC comes.
  */
 void fs_statfs(struct fs *fs, struct fs_statfs *out)
 {
 	struct statfs_state *st = fs->fs_statfs;
-	int64_t free_, total, dinodes;
+	int64_t free_, total, dinodes, kept = (int64_t)space_kept(fs);
 
 	pthread_mutex_lock(&st->sc_lock);
 	total = st->master.total + st->local.total;
@@ -198,7 +199,7 @@ void fs_statfs(struct fs *fs, struct fs_statfs *out)
 	*out = (struct fs_statfs){
 		.blocks = not_negative(total),
 		.bfree = not_negative(free_),
-		.bavail = not_negative(free_),
+		.bavail = not_negative(free_ - kept),
 		.files = not_negative(dinodes) + not_negative(free_),
 		.ffree = not_negative(free_),
 		.bsize = fs->fs_geom.bsize,

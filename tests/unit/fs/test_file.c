@@ -510,6 +510,10 @@ static void full_run(uint32_t bsize, size_t chunk)
 	assert_true(total / bsize > free_before * 95 / 100);
 	assert_int_equal(fs_fsync(&volume_req, ip, false), 0);
 	assert_nothing_promised();
+	/* No more is said to be available than one block may need. */
+	fs_statfs(vol.fs, &st);
+	assert_in_range(st.bavail, 0, 15);
+	assert_true(st.bfree > st.bavail);
 	inode_put(ip);
 	volume_unmount(&vol);
 	volume_fsck(&vol);
