@@ -586,6 +586,113 @@ static void test_attributes(void **state)
 	finish();
 }
 
+/*
+ * A record whose blocks lie by turns in two groups: count of them. Returns its
+ * EA block, referenced.
+ */
+static struct buf *scatter_attribute(struct inode *ip, unsigned count)
+{
+	struct rgrps *rgs = vol.fs->fs_rgrps;
+	struct gfs2_ea_header *ea;
+	struct glock_holder gh;
+	struct rgrp_hold hold;
+	struct buf *dibuf, *b = NULL, *ed;
+	struct trans tr;
+	be64 *ptrs;
+
+	assert_true(rgs->rgs_count >= 3);
+	assert_int_equal(inode_lock(&volume_req, ip, LM_ST_EXCLUSIVE, &gh), 0);
+	assert_int_equal(inode_dibuf(ip, false, &dibuf), 0);
+	for (unsigned i = 0; i <= count; i++) {
+		/* Behind the journal. */
+		struct rgrp *rg = &rgs->rgs_groups[rgs->rgs_count - 1 - i % 2];
+
+		rgrp_window_drop(ip);
+		ip->i_goal = rg->rg_ri.data0;
+		rgrp_hold_init(&hold);
+		assert_int_equal(
+			rgrp_reserve(ip, 1, 1, RGRP_META, false, &hold), 0);
+		assert_ptr_equal(hold.rh_rg, rg);
+		assert_int_equal(trans_begin(vol.fs->fs_journal, &tr,
+					     4 + rgrp_trans_blocks(&hold, 1), 0,
+					     0),
+				 0);
+		pthread_rwlock_wrlock(&ip->i_lock);
+		if (!i) {
+			ip->i_eattr =
+				ea_block(&tr, &hold, ip, GFS2_METATYPE_EA, &b);
+			ea_record(&tr, &hold, ip, b, GFS2_EA_FIRST_OFF, 0,
+				  true);
+		} else {
+			trans_add_meta(&tr, b);
+			ea = (void *)((char *)b->b_data + GFS2_EA_FIRST_OFF);
+			ptrs = (be64 *)((char *)ea + 24);
+			ptrs[i - 1] = be64_of(ea_block(&tr, &hold, ip,
+						       GFS2_METATYPE_ED, &ed));
+			buf_put(ed);
+			ea->ea_num_ptrs = (uint8_t)i;
+			ea->ea_data_len = be32_of(i * vol.fs->fs_geom.jbsize);
+		}
+		inode_log(&tr, ip, dibuf);
+		pthread_rwlock_unlock(&ip->i_lock);
+		inode_logged(ip, trans_end(&tr), true);
+		rgrp_drop(&hold);
+	}
+	buf_put(dibuf);
+	inode_unlock(&gh);
+	return b;
+}
+
+/*
+ * Each change of group is a transaction, after each of which a crash may come:
+ * made by a pointer that leads nowhere, which is mended before the flush.
+ */
+static void test_attribute_in_two_groups(void **state)
+{
+	const unsigned count = 8;
+	struct volume_geometry g = { .size_mib = 600 };
+	struct gfs2_ea_header *ea;
+	struct glock_holder gh;
+	struct inode *ip;
+	int64_t before;
+	struct buf *b;
+	be64 *ptr, saved;
+
+	start(&g);
+	before = free_blocks();
+	for (unsigned left = 0; left <= count; left++) {
+		ip = make("f", S_IFREG | 0644);
+		b = scatter_attribute(ip, count);
+		ea = (void *)((char *)b->b_data + GFS2_EA_FIRST_OFF);
+		if (!left) {
+			buf_put(b);
+			inode_put(ip);
+			check_now();
+			remove_file("f", find("f"));
+			assert_int_equal(free_blocks(), before);
+			continue;
+		}
+		remove_name("f");
+		ptr = (be64 *)((char *)ea + 24) + left - 1;
+		saved = *ptr;
+		*ptr = be64_of(3);
+		assert_int_equal(glock_nq(ip->i_gl, LM_ST_EXCLUSIVE, 0, &gh),
+				 0);
+		assert_int_equal(evict_ea_contents(ip), -EUCLEAN);
+		glock_dq(&gh);
+		*ptr = saved;
+		assert_int_equal(ea->ea_num_ptrs, left);
+		buf_put(b);
+		assert_int_equal(journal_flush(vol.fs->fs_journal, UINT64_MAX),
+				 0);
+		volume_crash(&vol);
+		mount_it();
+		assert_int_equal(free_blocks(), before);
+		check_now();
+	}
+	finish();
+}
+
 /* ---- a full volume ---- */
 
 #define CHUNK_BYTES (1u << 20)
@@ -808,6 +915,7 @@ int main(void)
 		cmocka_unit_test(test_holes_only),
 		cmocka_unit_test(test_hashed_directory),
 		cmocka_unit_test(test_attributes),
+		cmocka_unit_test(test_attribute_in_two_groups),
 		cmocka_unit_test(test_full_volume),
 		cmocka_unit_test(test_full_by_many),
 		cmocka_unit_test(test_recovery_releases),
