@@ -246,7 +246,7 @@ int fs_create(const struct fs_req *req, struct inode *dir,
 
 int fs_link(const struct fs_req *req, struct inode *ip, struct inode *dir,
 	    const char *name, size_t len, struct fs_entry *out);
-/* -ENOENT, -EISDIR, -EPERM, -EACCES (sticky). */
+/* -ENOENT, -EISDIR, -EPERM (sticky, immutable, append-only). */
 int fs_unlink(const struct fs_req *req, struct inode *dir, const char *name,
 	      size_t len);
 /* -ENOTDIR, -ENOTEMPTY, -EBUSY for the root, -EINVAL for ".". */
