@@ -22,6 +22,8 @@
 #include "base/log.h"
 #include "cluster/clock.h"
 #include "cluster/cluster_impl.h"
+#include "cluster/fenceack.h"
+#include "cluster/lifelock.h"
 
 void cluster_lose(struct cluster *c, const char *what, int err)
 {
@@ -39,11 +41,33 @@ static void tell(struct cluster *c, const struct cluster_event *ev)
 
 /* The membership */
 
+/* Whoever is found dead or cleared is news for the group. */
+static void take_news(struct cluster *c)
+{
+	const struct group_state *table = membership_table(c->membership);
+	struct member_event ev = { .kind = MEV_PROOF };
+	uint64_t now = clock_now_ns();
+
+	ev.proof.proof = PROOF_FENCED;
+	while (!c->lost && hosts_take_proof(c->hosts, &ev.proof.inc))
+		cluster_step(c, &ev);
+	if (!membership_settled(c->membership) || table->cleared ||
+	    !c->startup || !hosts_are_clear(c->hosts) || now < c->clear_next_ns)
+		return;
+	c->clear_next_ns = now + NS_PER_SEC;
+	ev.kind = MEV_CLEARED;
+	cluster_step(c, &ev);
+}
+
 static void look_for_proofs(struct cluster *c)
 {
-	if (membership_settled(c->membership))
-		proofs_ask(&c->proofs, membership_table(c->membership),
-			   clock_now_ns());
+	const struct group_state *table = membership_table(c->membership);
+
+	if (!membership_settled(c->membership))
+		return;
+	proofs_ask(&c->proofs, table, c->hosts, c->startup && !table->cleared,
+		   clock_now_ns());
+	take_news(c);
 }
 
 static void send_message(struct cluster *c, const struct group_msg *msg)
@@ -71,6 +95,16 @@ static void settled(struct cluster *c, bool is_settled)
 		lease_end(&c->lease);
 }
 
+/* Who hears CLUSTER_CLEARED may ask at once. */
+static void publish_cleared(struct cluster *c)
+{
+	const struct group_state *table = membership_table(c->membership);
+
+	pthread_mutex_lock(&c->lock);
+	c->cleared = table && table->cleared;
+	pthread_mutex_unlock(&c->lock);
+}
+
 static void do_update(struct cluster *c, const struct member_update *up)
 {
 	struct cluster_event ev = { CLUSTER_UPDATE };
@@ -87,12 +121,29 @@ static void do_update(struct cluster *c, const struct member_update *up)
 		ev.kind = CLUSTER_CLEARED;
 	else
 		ev.update = up;
+	if (up->kind == MUP_CHANGE || up->kind == MUP_SETTLED)
+		c->changed_ns = clock_now_ns();
+	publish_cleared(c);
 	tell(c, &ev);
+}
+
+/* Told something that others than the group need to know. */
+static bool do_updates(struct cluster *c)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < c->updates.count && !c->lost; i++) {
+		const struct member_update *up = &c->updates.list[i];
+
+		any |= up->kind != MUP_SEND;
+		do_update(c, up);
+	}
+	return any;
 }
 
 void cluster_step(struct cluster *c, struct member_event *ev)
 {
-	bool search = false;
+	bool any;
 	int err;
 
 	ev->now_ns = clock_now_ns();
@@ -100,16 +151,24 @@ void cluster_step(struct cluster *c, struct member_event *ev)
 	err = membership_step(c->membership, ev, &c->updates);
 	if (err == -ENOMEM)
 		cluster_lose(c, "membership", err);
-	for (size_t i = 0; i < c->updates.count && !c->lost; i++) {
-		const struct member_update *up = &c->updates.list[i];
-
-		search |= up->kind == MUP_GONE ||
-			  (up->kind == MUP_SETTLED && up->settled);
-		do_update(c, up);
-	}
+	any = do_updates(c);
 	flush_queue(c);
-	if (search && !c->lost)
+	if (c->lost)
+		return;
+	if (any) {
+		hosts_table(c->hosts, membership_table(c->membership),
+			    ev->now_ns);
 		look_for_proofs(c);
+	}
+	waits_publish(c);
+}
+
+/* Before the group hears of it: a host that is back is not down. */
+void cluster_ring(struct cluster *c, struct member_event *ev)
+{
+	waits_read_nodes(c);
+	hosts_ring(c->hosts, ev->ring.nodes, ev->ring.nodes_count);
+	cluster_step(c, ev);
 }
 
 void cluster_quorum(struct cluster *c, struct ring_id ring, bool quorate)
@@ -126,13 +185,49 @@ void cluster_quorum(struct cluster *c, struct ring_id ring, bool quorate)
 	cluster_step(c, &ev);
 }
 
-static void on_proof(void *arg, const struct group_dead *proof)
+static void answer_survey(struct cluster *c, const uint8_t *uuid)
+{
+	const char *dir =
+		c->config.life_dir ? c->config.life_dir : LIFE_LOCK_DIR;
+	struct group_msg msg = { .type = GM_HOLDERS,
+				 .major = GROUP_VERSION_MAJOR };
+
+	life_lock_holders(dir, uuid, c->proc.node, c->self.boot_id,
+			  &msg.holders);
+	suplink_send(&c->proofs.link, &msg);
+}
+
+static void on_sup_message(void *arg, struct group_proc from,
+			   const struct group_msg *msg)
 {
 	struct member_event ev = { .kind = MEV_PROOF };
+	struct cluster *c = arg;
 
-	ev.proof = *proof;
-	cluster_step(arg, &ev);
+	if (msg->type == GM_ASK)
+		return; /* each second, from everybody, and not for members */
+	hosts_message(c->hosts, from, msg, clock_now_ns());
+	if (msg->type == GM_SURVEY)
+		answer_survey(c, msg->uuid);
+	if (msg->type == GM_DEAD) {
+		ev.proof = msg->dead;
+		cluster_step(c, &ev);
+	}
+	take_news(c);
+	waits_publish(c);
 }
+
+static void on_sup_procs(void *arg, const struct group_proc *list,
+			 unsigned count)
+{
+	struct cluster *c = arg;
+
+	hosts_procs(c->hosts, list, count);
+}
+
+static const struct suplink_ops sup_ops = {
+	.message = on_sup_message,
+	.procs = on_sup_procs,
+};
 
 /* The lease */
 
@@ -166,6 +261,29 @@ static void on_lease(void *arg, bool held)
 
 /* The thread */
 
+static void run_command(struct cluster *c, struct command *cmd)
+{
+	struct group_msg ack = { .type = GM_FENCE_ACK,
+				 .major = GROUP_VERSION_MAJOR };
+
+	switch (cmd->kind) {
+	case COMMAND_EVENT:
+		cluster_step(c, &cmd->ev);
+		break;
+	case COMMAND_REPAIR:
+		c->startup = true;
+		waits_read_nodes(c);
+		hosts_begin_startup(c->hosts, clock_now_ns());
+		look_for_proofs(c);
+		waits_publish(c);
+		break;
+	case COMMAND_ACK:
+		ack.node = cmd->node;
+		suplink_send(&c->proofs.link, &ack);
+		break;
+	}
+}
+
 static void run_commands(struct cluster *c)
 {
 	struct command *cmd, *next;
@@ -181,7 +299,7 @@ static void run_commands(struct cluster *c)
 	for (; cmd; cmd = next) {
 		next = cmd->next;
 		if (!c->lost)
-			cluster_step(c, &cmd->ev);
+			run_command(c, cmd);
 		free(cmd);
 	}
 }
@@ -202,6 +320,7 @@ static uint64_t next_due_ns(const struct cluster *c)
 
 	due = UG_MIN(due, c->queue.retry_ns);
 	due = UG_MIN(due, c->lease_next_ns);
+	due = UG_MIN(due, suplink_due_ns(&c->proofs.link));
 	return UG_MIN(due, c->proofs.next_ns);
 }
 
@@ -214,9 +333,12 @@ static void timers(struct cluster *c)
 		flush_queue(c);
 	if (c->lease_next_ns <= now)
 		send_lease(c, now);
+	if (suplink_due_ns(&c->proofs.link) <= now)
+		suplink_flush(&c->proofs.link);
 	if (c->proofs.next_ns <= now) {
 		c->proofs.next_ns = UINT64_MAX;
 		look_for_proofs(c);
+		waits_publish(c);
 	}
 	if (membership_wake_ns(c->membership) <= now)
 		cluster_step(c, &tick);
@@ -245,7 +367,7 @@ static void *thread_main(void *arg)
 	while (!c->lost && !is_stopping(c)) {
 		struct pollfd fds[] = {
 			{ c->cpg_fd, POLLIN, 0 },
-			{ c->quorum_fd, POLLIN, 0 },
+			{ c->quorum.fd, POLLIN, 0 },
 			{ c->bell, POLLIN, 0 },
 			{ c->proofs.link.fd, POLLIN, 0 },
 			{ c->beside.fd, POLLIN, 0 },
@@ -281,6 +403,7 @@ static void release(struct cluster *c)
 		close(c->bell);
 	pthread_mutex_destroy(&c->lock);
 	pthread_mutex_destroy(&c->telling);
+	hosts_free(c->hosts);
 	free(c->incoming);
 	free(c);
 }
@@ -292,10 +415,12 @@ static struct cluster *new_cluster(const struct cluster_config *config)
 	if (!c)
 		return NULL;
 	c->config = *config;
+	if (!c->config.startup_delay_ns)
+		c->config.startup_delay_ns = STARTUP_DELAY_NS;
 	snprintf(c->who, sizeof(c->who), "%s: cluster", config->table);
 	outqueue_init(&c->queue);
 	c->commands_tail = &c->commands;
-	proofs_init(&c->proofs, config->uuid, on_proof, c);
+	proofs_init(&c->proofs, config->uuid, &sup_ops, c);
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_mutex_init(&c->telling, NULL);
 	c->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -359,19 +484,31 @@ void cluster_close(struct cluster *c)
 }
 
 /* Without memory a member cannot say what it must: it is as good as dead. */
-static void command(struct cluster *c, const struct member_event *ev)
+static struct command *new_command(enum command_kind kind)
 {
-	struct command *cmd = malloc(sizeof(*cmd));
+	struct command *cmd = calloc(1, sizeof(*cmd));
 
 	if (!cmd)
 		abort();
-	cmd->next = NULL;
-	cmd->ev = *ev;
+	cmd->kind = kind;
+	return cmd;
+}
+
+static void give_command(struct cluster *c, struct command *cmd)
+{
 	pthread_mutex_lock(&c->lock);
 	*c->commands_tail = cmd;
 	c->commands_tail = &cmd->next;
 	pthread_mutex_unlock(&c->lock);
 	ring_bell(c);
+}
+
+static void command(struct cluster *c, const struct member_event *ev)
+{
+	struct command *cmd = new_command(COMMAND_EVENT);
+
+	cmd->ev = *ev;
+	give_command(c, cmd);
 }
 
 void cluster_say_stopped(struct cluster *c, uint64_t generation)
@@ -431,4 +568,48 @@ const struct group_state *cluster_table(const struct cluster *c)
 struct incarnation cluster_self(const struct cluster *c)
 {
 	return c->self;
+}
+
+int cluster_may_repair(struct cluster *c, char *why, size_t why_len)
+{
+	bool cleared, wanted;
+
+	pthread_mutex_lock(&c->lock);
+	cleared = c->cleared;
+	wanted = c->repair_wanted;
+	c->repair_wanted = true;
+	if (!cleared)
+		waits_explain(c, why, why_len);
+	pthread_mutex_unlock(&c->lock);
+	if (!cleared && !wanted)
+		give_command(c, new_command(COMMAND_REPAIR));
+	return cleared ? 0 : -EAGAIN;
+}
+
+unsigned cluster_waits(struct cluster *c, struct cluster_wait *out,
+		       unsigned max)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&c->lock);
+	n = UG_MIN(c->waits_count, max);
+	memcpy(out, c->waits, n * sizeof(*out));
+	pthread_mutex_unlock(&c->lock);
+	return n;
+}
+
+int cluster_fence_ack(struct cluster *c, const char *node)
+{
+	struct command *cmd;
+	uint32_t id;
+	int err = fence_ack_find(node, &id);
+
+	if (!err && id == c->proc.node)
+		err = -EBUSY;
+	if (err)
+		return err;
+	cmd = new_command(COMMAND_ACK);
+	cmd->node = id;
+	give_command(c, cmd);
+	return 0;
 }

@@ -8,7 +8,6 @@
 #define UG_CLUSTER_CLUSTER_IMPL_H
 
 #include <corosync/cpg.h>
-#include <corosync/quorum.h>
 #include <pthread.h>
 
 #include "cluster/beside.h"
@@ -16,10 +15,21 @@
 #include "cluster/lease.h"
 #include "cluster/outqueue.h"
 #include "cluster/proofs.h"
+#include "cluster/quorumlink.h"
+
+#define WAITS_MAX 64
+
+enum command_kind {
+	COMMAND_EVENT,
+	COMMAND_REPAIR, /* look after the start-up rule */
+	COMMAND_ACK,	/* an administrator says that a node is down */
+};
 
 struct command {
 	struct command *next;
+	enum command_kind kind;
 	struct member_event ev;
+	uint32_t node; /* ACK */
 };
 
 struct cluster {
@@ -32,13 +42,20 @@ struct cluster {
 	struct group_state *incoming;
 
 	cpg_handle_t cpg;
-	quorum_handle_t quorum;
+	struct quorum_link quorum;
 	struct proofs proofs;
+	struct hosts *hosts;
 	struct beside beside;
-	int cpg_fd, quorum_fd, bell;
+	unsigned nodes_count;
+	struct cluster_node nodes[GROUP_PROCS_MAX];
+	int cpg_fd, bell;
 	int lost; /* negative errno */
 	bool quorate;
 	struct outqueue queue;
+
+	uint64_t changed_ns; /* when the group changed last */
+	bool startup;	     /* the start-up rule is looked after */
+	uint64_t clear_next_ns;
 
 	uint64_t token_ns, lease_next_ns;
 	struct lease lease; /* shared */
@@ -48,6 +65,9 @@ struct cluster {
 	pthread_mutex_t lock;	 /* guards what follows, which is shared */
 	bool stopping;
 	struct command *commands, **commands_tail;
+	bool cleared, repair_wanted;
+	unsigned waits_count;
+	struct cluster_wait waits[WAITS_MAX];
 };
 
 /* corosync.c */
@@ -59,7 +79,20 @@ void corosync_close(struct cluster *c);
 /* What corosync has told on these two; as coro_error(). */
 int corosync_dispatch(struct cluster *c, bool group, bool quorum);
 
+/* waits.c */
+
+/* The nodes that corosync is configured with may have changed. */
+void waits_read_nodes(struct cluster *c);
+
+/* What is waited for, anew, for cluster_waits(); what is new of it is logged.
+ */
+void waits_publish(struct cluster *c);
+
+/* What holds the start-up rule up, in one sentence. With c->lock held. */
+void waits_explain(const struct cluster *c, char *why, size_t why_len);
+
 /* cluster.c */
+void cluster_ring(struct cluster *c, struct member_event *ev);
 void cluster_step(struct cluster *c, struct member_event *ev);
 void cluster_lease_back(struct cluster *c, uint64_t stamp);
 void cluster_quorum(struct cluster *c, struct ring_id ring, bool quorate);

@@ -65,7 +65,7 @@ int coroconf_token_ms(uint32_t *out)
 	return err;
 }
 
-int coroconf_check_two_node(void)
+int coroconf_two_node(bool *two_node, bool *wait_for_all)
 {
 	struct votequorum_info info;
 	votequorum_handle_t handle;
@@ -77,10 +77,11 @@ int coroconf_check_two_node(void)
 	err = coro_error("votequorum info",
 			 votequorum_getinfo(handle, 0, &info));
 	votequorum_finalize(handle);
-	if (!err && (info.flags & VOTEQUORUM_INFO_TWONODE) &&
-	    !(info.flags & VOTEQUORUM_INFO_WAIT_FOR_ALL))
-		err = -ENOTUNIQ;
-	return err;
+	if (err)
+		return err;
+	*two_node = info.flags & VOTEQUORUM_INFO_TWONODE;
+	*wait_for_all = info.flags & VOTEQUORUM_INFO_WAIT_FOR_ALL;
+	return 0;
 }
 
 int coroconf_cluster_name(char *out, size_t size)

@@ -8,14 +8,18 @@
 
 #include <corosync/corotypes.h>
 #include <corosync/cpg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* The token timeout as it is in force, in ms. -EIO. */
 int coroconf_token_ms(uint32_t *out);
 
-/* -ENOTUNIQ: two_node without wait_for_all; -EIO. */
-int coroconf_check_two_node(void);
+/*
+ * Is each of two nodes quorate alone; does one that starts wait until it has
+ * seen the other. -EIO.
+ */
+int coroconf_two_node(bool *two_node, bool *wait_for_all);
 
 /* What corosync calls the cluster; empty if it has no name. -EIO. */
 int coroconf_cluster_name(char *out, size_t size);

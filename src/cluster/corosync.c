@@ -108,29 +108,26 @@ static void on_ring(cpg_handle_t handle, struct cpg_ring_id ring,
 	ev.ring.id = (struct ring_id){ ring.nodeid, ring.seq };
 	ev.ring.nodes = nodes;
 	ev.ring.nodes_count = count;
-	cluster_step(context, &ev);
+	cluster_ring(context, &ev);
 }
 
-static void on_quorum(quorum_handle_t handle, uint32_t quorate,
-		      struct quorum_ring_id ring, uint32_t count,
-		      const uint32_t *nodes)
+static void on_quorum(void *arg, struct ring_id ring, bool quorate,
+		      const uint32_t *nodes, unsigned count)
 {
-	const void *context;
-
-	quorum_context_get(handle, &context);
-	cluster_quorum((struct cluster *)context,
-		       (struct ring_id){ ring.nodeid, ring.seq }, quorate);
+	cluster_quorum(arg, ring, quorate);
 }
 
 int corosync_dispatch(struct cluster *c, bool group, bool quorum)
 {
 	cs_error_t status = CS_OK;
+	int err;
 
 	if (group)
 		status = cpg_dispatch(c->cpg, CS_DISPATCH_ALL);
-	if (status == CS_OK && quorum)
-		status = quorum_dispatch(c->quorum, CS_DISPATCH_ALL);
-	return status == CS_ERR_TRY_AGAIN ? 0 : coro_error("dispatch", status);
+	err = status == CS_ERR_TRY_AGAIN ? 0 : coro_error("dispatch", status);
+	if (!err && quorum)
+		err = quorum_link_dispatch(&c->quorum);
+	return err;
 }
 
 /* Setting up */
@@ -189,29 +186,6 @@ static int open_group(struct cluster *c)
 	return coro_error("cpg", status);
 }
 
-static int open_quorum(struct cluster *c)
-{
-	quorum_model_v1_data_t model = {
-		.model = QUORUM_MODEL_V1,
-		.quorum_notify_fn = on_quorum,
-	};
-	cs_error_t status;
-	uint32_t type;
-
-	status = quorum_model_initialize(&c->quorum, QUORUM_MODEL_V1,
-					 (quorum_model_data_t *)&model, &type,
-					 c);
-	if (status != CS_OK)
-		return coro_error("quorum", status);
-	status = quorum_fd_get(c->quorum, &c->quorum_fd);
-	if (status == CS_OK)
-		status = quorum_trackstart(c->quorum,
-					   CS_TRACK_CURRENT | CS_TRACK_CHANGES);
-	if (status != CS_OK)
-		quorum_finalize(c->quorum);
-	return coro_error("quorum", status);
-}
-
 static int join_group(struct cluster *c, struct reason *r)
 {
 	struct cpg_name name;
@@ -229,7 +203,15 @@ static int join_group(struct cluster *c, struct reason *r)
 
 static int make_membership(struct cluster *c)
 {
+	struct hosts_config hosts = { .self = c->proc };
 	struct membership_config config = { .self = c->proc };
+
+	memcpy(hosts.uuid, c->config.uuid, sizeof(hosts.uuid));
+	hosts.startup_delay_ns = c->config.startup_delay_ns;
+	c->hosts = hosts_new(&hosts);
+	if (!c->hosts)
+		return -ENOMEM;
+	waits_read_nodes(c);
 
 	config.timeout_ns = c->config.member_timeout_ns;
 	config.info.inc = c->self;
@@ -263,11 +245,12 @@ static int check_table(const char *table, struct reason *r)
 
 static int read_config(struct cluster *c, struct reason *r)
 {
+	bool two_node = false, wait_for_all = false;
 	uint32_t token_ms = 0;
-	int err = coroconf_check_two_node();
+	int err = coroconf_two_node(&two_node, &wait_for_all);
 
-	if (err == -ENOTUNIQ)
-		return refuse(r, err,
+	if (!err && two_node && !wait_for_all)
+		return refuse(r, -ENOTUNIQ,
 			      "corosync has two_node without wait_for_all, so "
 			      "that each of two nodes could start alone");
 	if (!err)
@@ -310,7 +293,7 @@ int corosync_open(struct cluster *c, char *why, size_t why_len)
 
 	if (err)
 		return err;
-	err = explain(&r, "quorum", open_quorum(c));
+	err = explain(&r, "quorum", quorum_link_open(&c->quorum, on_quorum, c));
 	if (err)
 		goto close_group;
 	err = explain(&r, "membership", make_membership(c));
@@ -333,7 +316,7 @@ close_proofs:
 free_membership:
 	membership_free(c->membership);
 close_quorum:
-	quorum_finalize(c->quorum);
+	quorum_link_close(&c->quorum);
 close_group:
 	cpg_finalize(c->cpg);
 	return err;
@@ -343,7 +326,7 @@ void corosync_close(struct cluster *c)
 {
 	beside_close(&c->beside);
 	suplink_close(&c->proofs.link);
-	quorum_finalize(c->quorum);
+	quorum_link_close(&c->quorum);
 	cpg_finalize(c->cpg);
 	membership_free(c->membership);
 }

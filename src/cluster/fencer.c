@@ -362,7 +362,8 @@ static void on_dead(struct fencer *f, struct group_proc from,
 {
 	struct target *t = find_target(f, from.node);
 
-	f->dead[f->dead_next++ % DEAD_MAX] = dead->inc;
+	if (!is_dead(f, &dead->inc))
+		f->dead[f->dead_next++ % DEAD_MAX] = dead->inc;
 	if (t)
 		t->open_ns = 0;
 }
@@ -483,7 +484,8 @@ static void on_quorum(struct fencer *f, const struct fencer_event *ev)
 	f->quorate = ev->quorum.quorate;
 	f->two_node = ev->quorum.two_node;
 	f->nodes_count = UG_MIN(ev->quorum.count, (unsigned)GROUP_PROCS_MAX);
-	memcpy(f->nodes, ev->quorum.nodes, f->nodes_count * sizeof(*f->nodes));
+	for (unsigned i = 0; i < f->nodes_count; i++)
+		f->nodes[i] = ev->quorum.nodes[i];
 	for (unsigned i = 0; i < f->targets_count; i++) {
 		check_ring(f, &f->targets[i]);
 		if (f->targets[i].run == RUN_OWN && !f->quorate)

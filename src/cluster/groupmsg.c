@@ -360,8 +360,10 @@ static void put_holders(struct writer *w, const struct group_holders *holders)
 	put_bytes(w, holders->uuid, sizeof(holders->uuid));
 	put8(w, holders->more);
 	put8(w, holders->count);
-	for (unsigned i = 0; i < holders->count; i++)
-		put_incarnation(w, &holders->inc[i]);
+	for (unsigned i = 0; i < holders->count; i++) {
+		put_incarnation(w, &holders->list[i].inc);
+		put8(w, holders->list[i].instance);
+	}
 }
 
 static void get_holders(struct reader *r, struct group_holders *holders)
@@ -369,8 +371,10 @@ static void get_holders(struct reader *r, struct group_holders *holders)
 	get_bytes(r, holders->uuid, sizeof(holders->uuid));
 	holders->more = get_enum(r, 0, 1);
 	holders->count = get_enum(r, 0, GROUP_HOLDERS_MAX);
-	for (unsigned i = 0; i < holders->count; i++)
-		get_incarnation(r, &holders->inc[i]);
+	for (unsigned i = 0; i < holders->count; i++) {
+		get_incarnation(r, &holders->list[i].inc);
+		holders->list[i].instance = get_enum(r, 0, INSTANCE_MAX);
+	}
 }
 
 static void put_body(struct writer *w, const struct group_msg *msg)

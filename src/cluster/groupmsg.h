@@ -124,6 +124,7 @@ enum fence_kind {
 };
 
 enum fence_state {
+	FENCE_IDLE = 0, /* never sent */
 	FENCE_BEGUN = 1,
 	FENCE_DONE = 2, /* the host is down, or was since FENCE_BEGUN */
 	FENCE_FAILED = 3,
@@ -204,12 +205,17 @@ struct group_fence {
 	int32_t status; /* FENCE_FAILED: exit status, or enum fence_end */
 };
 
-/* Incarnations that hold a life lock of the volume, on the sender's host. */
+struct group_holder {
+	struct incarnation inc;
+	uint8_t instance;
+};
+
+/* Who holds a life lock of the volume, on the sender's host. */
 struct group_holders {
 	uint8_t uuid[16];
-	bool more; /* there are more than fit */
+	bool more; /* more than fit, or one that cannot be named */
 	uint8_t count;
-	struct incarnation inc[GROUP_HOLDERS_MAX];
+	struct group_holder list[GROUP_HOLDERS_MAX];
 };
 
 struct group_msg {

@@ -26,7 +26,8 @@ struct life_lock_name {
  * Take it and write the holder down. The descriptor is the lock: it is closed
  * by the end of the process only, and never inherited.
  *
- * A descriptor; -EBUSY: an earlier member of this name has not ended yet;
+ * Waits for a moment, since others may just be trying whether it is held. A
+ * descriptor; -EBUSY: an earlier member of this name has not ended yet;
  * -ENAMETOOLONG or what open(2) says.
  */
 int life_lock_take(const struct life_lock_name *name,
@@ -40,5 +41,12 @@ int life_lock_take(const struct life_lock_name *name,
  */
 int life_lock_prove(const struct life_lock_name *name,
 		    const struct incarnation *inc, int *fd);
+
+/*
+ * Those that hold a life lock of this volume on this host, which has this boot
+ * id; out->more if one cannot be named, or the directory cannot be read.
+ */
+void life_lock_holders(const char *dir, const uint8_t *uuid, uint32_t node,
+		       const uint8_t *boot_id, struct group_holders *out);
 
 #endif

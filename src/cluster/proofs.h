@@ -8,23 +8,24 @@
 #ifndef UG_CLUSTER_PROOFS_H
 #define UG_CLUSTER_PROOFS_H
 
+#include "cluster/hosts.h"
 #include "cluster/suplink.h"
 
 struct proofs {
 	struct suplink link;
 	uint8_t uuid[16]; /* of the volume */
 	uint64_t next_ns; /* UINT64_MAX = nothing to ask */
-	void (*proved)(void *arg, const struct group_dead *proof);
-	void *arg;
 };
 
-/* Answers are given to proved(), from suplink_dispatch(&p->link). */
+/* Answers are given to ops, from suplink_dispatch(&p->link). */
 void proofs_init(struct proofs *p, const uint8_t *uuid,
-		 void (*proved)(void *arg, const struct group_dead *proof),
-		 void *arg);
+		 const struct suplink_ops *ops, void *arg);
 
-/* The table has changed, or p->next_ns has come: ask for all who lack proof. */
+/*
+ * The table has changed, or p->next_ns has come: ask for all who lack proof;
+ * and while the start-up rule is looked after, for the hosts that it is about.
+ */
 void proofs_ask(struct proofs *p, const struct group_state *table,
-		uint64_t now_ns);
+		const struct hosts *hosts, bool startup, uint64_t now_ns);
 
 #endif

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * suplink.c - see suplink.h. Only GM_ASK and GM_DEAD are spoken here, so a
- * small buffer holds any of them and a table of members is never decoded.
+ * suplink.c - see suplink.h. No table of members is spoken here, so a small
+ * message is the longest.
  */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "base/log.h"
+#include "base/compiler.h"
 #include "cluster/coroconf.h"
 #include "cluster/suplink.h"
 
-#define SMALL_MSG_MAX 256
+#define SMALL_MSG_MAX 1024
+
+static bool is_spoken_here(enum group_msg_type type)
+{
+	return type == GM_ASK || type == GM_DEAD || type >= GM_SUPERVISOR;
+}
 
 static void on_message(cpg_handle_t handle, const struct cpg_name *group,
 		       uint32_t node, uint32_t pid, void *data, size_t len)
@@ -23,9 +29,9 @@ static void on_message(cpg_handle_t handle, const struct cpg_name *group,
 	cpg_context_get(handle, &context);
 	link = context;
 	if (len > SMALL_MSG_MAX || group_msg_decode(data, len, &msg, NULL) ||
-	    (msg.type != GM_ASK && msg.type != GM_DEAD))
+	    !is_spoken_here(msg.type))
 		return; /* of a version to come, or nobody's */
-	link->message(link->arg, from, &msg);
+	link->ops->message(link->arg, from, &msg);
 }
 
 static void on_config(cpg_handle_t handle, const struct cpg_name *group,
@@ -33,16 +39,26 @@ static void on_config(cpg_handle_t handle, const struct cpg_name *group,
 		      const struct cpg_address *left, size_t left_count,
 		      const struct cpg_address *joined, size_t joined_count)
 {
+	struct group_proc list[CPG_MEMBERS_MAX];
+	struct suplink *link;
+	unsigned count = 0;
+	void *context;
+
+	cpg_context_get(handle, &context);
+	link = context;
+	for (size_t i = 0; i < UG_MIN(members_count, UG_ARRAY_SIZE(list)); i++)
+		list[count++] = (struct group_proc){ members[i].nodeid,
+						     members[i].pid };
+	link->ops->procs(link->arg, list, count);
 }
 
-void suplink_init(struct suplink *link,
-		  void (*message)(void *arg, struct group_proc from,
-				  const struct group_msg *msg),
+void suplink_init(struct suplink *link, const struct suplink_ops *ops,
 		  void *arg)
 {
 	link->fd = -1;
-	link->message = message;
+	link->ops = ops;
 	link->arg = arg;
+	outqueue_init(&link->queue);
 }
 
 void suplink_close(struct suplink *link)
@@ -51,6 +67,9 @@ void suplink_close(struct suplink *link)
 		return;
 	cpg_finalize(link->cpg);
 	link->fd = -1;
+	outqueue_free(&link->queue);
+	outqueue_init(&link->queue);
+	link->ops->procs(link->arg, NULL, 0);
 }
 
 int suplink_retry(struct suplink *link)
@@ -70,11 +89,14 @@ int suplink_retry(struct suplink *link)
 		return coro_error("supervisors", status);
 	status = cpg_join(link->cpg, &name);
 	if (status == CS_OK)
-		status = cpg_local_get(link->cpg, &link->node);
+		status = cpg_local_get(link->cpg, &link->self.node);
 	if (status == CS_OK)
 		status = cpg_fd_get(link->cpg, &link->fd);
-	if (status == CS_OK)
+	if (status == CS_OK) {
+		link->self.pid = (uint32_t)getpid();
+		link->queue.cpg = link->cpg;
 		return 0;
+	}
 	cpg_finalize(link->cpg);
 	link->fd = -1;
 	return coro_error("supervisors", status);
@@ -90,15 +112,20 @@ void suplink_dispatch(struct suplink *link)
 
 bool suplink_send(struct suplink *link, const struct group_msg *msg)
 {
-	uint8_t buf[SMALL_MSG_MAX];
-	struct iovec iov = { buf, 0 };
-	long len;
+	if (link->fd < 0 || outqueue_add(&link->queue, msg))
+		return false;
+	suplink_flush(link);
+	return true;
+}
 
-	if (link->fd < 0)
-		return false;
-	len = group_msg_encode(msg, buf, sizeof(buf));
-	if (len < 0)
-		return false;
-	iov.iov_len = (size_t)len;
-	return cpg_mcast_joined(link->cpg, CPG_TYPE_AGREED, &iov, 1) == CS_OK;
+uint64_t suplink_due_ns(const struct suplink *link)
+{
+	return link->fd < 0 ? UINT64_MAX : link->queue.retry_ns;
+}
+
+/* Not closed here: this may be a callback. The next dispatch will see it. */
+void suplink_flush(struct suplink *link)
+{
+	if (link->fd >= 0 && outqueue_flush(&link->queue))
+		link->queue.retry_ns = UINT64_MAX;
 }

@@ -2,14 +2,22 @@
 /*
  * cpgtool.c - a member without a file system, for tests.
  *
- * Usage: cpgtool [-s] CLUSTER:FS [MEMBER_TIMEOUT_MS]. Joins, holds a life lock
- * once it is admitted, stops its (absent) engine at once when asked, and prints
- * every event as a line. Lines of standard input are commands: "leave", "leave
- * dirty", "expel ID", "prove ID reaped|fenced", "lease". SIGTERM is "leave".
- * With -s this is done by a child, and the parent is its supervisor.
+ * Usage: cpgtool [-s] [-f FENCE] [-k KILL_MS] [-d FENCE_DELAY_MS]
+ *	[-b STARTUP_MS] [-t MEMBER_TIMEOUT_MS] CLUSTER:FS
+ *
+ * Joins, holds a life lock once it is admitted, stops its (absent) engine at
+ * once when asked, and prints every event as a line. Lines of standard input
+ * are commands: "leave", "leave dirty", "expel ID", "prove ID reaped|fenced",
+ * "link ID silent|well", "lease", "repair", "waits", "ack NODE". SIGTERM is
+ * "leave". With -s or -f this is done by a child, and the parent is its
+ * supervisor.
+ *
+ * cpgtool -a NODE says that this node is down; cpgtool -K FS is in the group of
+ * the kernel's lockspace FS, as its hosts are, until it is killed.
  *
  * Exits 0 when it has left, 3 when it is out otherwise, 4 without corosync.
  */
+#include <corosync/cpg.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -190,6 +198,30 @@ static void on_term(int sig)
 		_exit(5);
 }
 
+static void tell_repair(struct cluster *c)
+{
+	char why[1024];
+	int err = cluster_may_repair(c, why, sizeof(why));
+
+	printf("repair %s\n", err ? why : "yes");
+	fflush(stdout);
+}
+
+static void tell_waits(struct cluster *c)
+{
+	struct cluster_wait waits[16];
+	unsigned n = cluster_waits(c, waits, 16);
+	char text[512];
+
+	for (unsigned i = 0; i < n; i++) {
+		cluster_wait_text(&waits[i], text, sizeof(text));
+		printf("wait: %s\n", text);
+	}
+	if (!n)
+		printf("no waits\n");
+	fflush(stdout);
+}
+
 static void tell_lease(struct cluster *c)
 {
 	struct timespec ts;
@@ -204,7 +236,7 @@ static void tell_lease(struct cluster *c)
 static void run_command(struct cluster *c, const char *line)
 {
 	struct incarnation inc;
-	char what[16] = "";
+	char what[80] = "";
 	unsigned id;
 
 	if (strcmp(line, "leave\n") == 0)
@@ -213,9 +245,18 @@ static void run_command(struct cluster *c, const char *line)
 		cluster_say_left(c, true);
 	else if (strcmp(line, "lease\n") == 0)
 		tell_lease(c);
+	else if (strcmp(line, "repair\n") == 0)
+		tell_repair(c);
+	else if (strcmp(line, "waits\n") == 0)
+		tell_waits(c);
+	else if (sscanf(line, "ack %79s", what) == 1)
+		printf("ack %d\n", -cluster_fence_ack(c, what));
+	else if (sscanf(line, "link %u %79s", &id, what) == 2 &&
+		 recall(id, &inc))
+		cluster_say_link(c, &inc, strcmp(what, "silent") == 0);
 	else if (sscanf(line, "expel %u", &id) == 1 && recall(id, &inc))
 		cluster_expel(c, &inc);
-	else if (sscanf(line, "prove %u %15s", &id, what) == 2 &&
+	else if (sscanf(line, "prove %u %79s", &id, what) == 2 &&
 		 recall(id, &inc))
 		cluster_prove(c, &inc,
 			      strcmp(what, "fenced") == 0 ? PROOF_FENCED
@@ -250,7 +291,14 @@ static int serve(struct cluster *c)
 	}
 }
 
-static int run_member(const char *table, const char *timeout_ms)
+struct options {
+	const char *table;
+	bool supervised;
+	struct supervisor_config supervisor;
+	uint64_t startup_ns, timeout_ns;
+};
+
+static int run_member(const struct options *o)
 {
 	struct cluster_config config = { .event = on_event };
 	char why[256] = "";
@@ -259,11 +307,10 @@ static int run_member(const char *table, const char *timeout_ms)
 
 	if (pipe(done))
 		return 5;
-	config.table = table;
+	config.table = o->table;
 	memcpy(config.uuid, test_uuid, sizeof(config.uuid));
-	if (timeout_ms)
-		config.member_timeout_ns =
-			strtoull(timeout_ms, NULL, 10) * 1000000u;
+	config.member_timeout_ns = o->timeout_ns;
+	config.startup_delay_ns = o->startup_ns;
 	signal(SIGTERM, on_term);
 	err = cluster_join(&config, &c, why, sizeof(why));
 	if (err) {
@@ -275,18 +322,17 @@ static int run_member(const char *table, const char *timeout_ms)
 	return status;
 }
 
-static int run_supervised(const char *table, const char *timeout_ms)
+static int run_supervised(struct options *o)
 {
-	struct supervisor_config config = { 0 };
 	int err, status;
 	pid_t child = fork();
 
 	if (child < 0)
 		return 5;
 	if (child == 0)
-		exit(run_member(table, timeout_ms));
-	config.child = child;
-	err = supervisor_run(&config, &status);
+		exit(run_member(o));
+	o->supervisor.child = child;
+	err = supervisor_run(&o->supervisor, &status);
 	if (err) {
 		fprintf(stderr, "supervisor: %s\n", strerror(-err));
 		return 5;
@@ -294,16 +340,78 @@ static int run_supervised(const char *table, const char *timeout_ms)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+static int acknowledge(const char *node)
+{
+	char why[256];
+	int err = fence_ack_send(node, why, sizeof(why));
+
+	if (err)
+		printf("ack: %s\n", why);
+	return err ? 1 : 0;
+}
+
+/* In place of the kernel's host: its group is named with the zero byte. */
+static int be_kernel(const char *fs)
+{
+	cpg_callbacks_t none = { 0 };
+	struct cpg_name name;
+	cpg_handle_t cpg;
+
+	name.length = (uint32_t)snprintf(name.value, sizeof(name.value),
+					 "dlm:ls:%s", fs) +
+		      1;
+	if (cpg_initialize(&cpg, &none) != CS_OK ||
+	    cpg_join(cpg, &name) != CS_OK)
+		return 4;
+	printf("kernel\n");
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+
+static uint64_t ms_to_ns(const char *ms)
+{
+	return strtoull(ms, NULL, 10) * 1000000u;
+}
+
 int main(int argc, char **argv)
 {
-	bool supervised = argc > 1 && strcmp(argv[1], "-s") == 0;
-	char **args = argv + 1 + supervised;
+	struct options o = { 0 };
+	int opt;
 
-	if (argc < 2 + supervised) {
-		fprintf(stderr,
-			"usage: cpgtool [-s] CLUSTER:FS [TIMEOUT_MS]\n");
+	while ((opt = getopt(argc, argv, "sf:k:d:b:t:a:K:")) != -1) {
+		switch (opt) {
+		case 's':
+			o.supervised = true;
+			break;
+		case 'f':
+			o.supervised = true;
+			o.supervisor.fence = optarg;
+			break;
+		case 'k':
+			o.supervisor.kill_timeout_ms = (uint32_t)atoi(optarg);
+			break;
+		case 'd':
+			o.supervisor.fence_delay_ms = (uint32_t)atoi(optarg);
+			break;
+		case 'b':
+			o.startup_ns = ms_to_ns(optarg);
+			break;
+		case 't':
+			o.timeout_ns = ms_to_ns(optarg);
+			break;
+		case 'a':
+			return acknowledge(optarg);
+		case 'K':
+			return be_kernel(optarg);
+		default:
+			return 2;
+		}
+	}
+	if (optind != argc - 1) {
+		fprintf(stderr, "usage: cpgtool [options] CLUSTER:FS\n");
 		return 2;
 	}
-	return supervised ? run_supervised(args[0], args[1])
-			  : run_member(args[0], args[1]);
+	o.table = argv[optind];
+	return o.supervised ? run_supervised(&o) : run_member(&o);
 }

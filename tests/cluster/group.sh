@@ -13,7 +13,7 @@ member member1b 1
 says member1b "admitted 16777217"
 member member2 2
 says member2 "admitted 2"
-member member3 3 2000
+member member3 3 -t 2000
 says member3 "admitted 3"
 for m in member1 member1b member2 member3; do
 	says "$m" "start 4: 1 16777217 2 3"
@@ -89,7 +89,7 @@ wait_for 20 "node 3 to be back" sees 1 3
 
 # A frozen process holds a change up until its time is over.
 "$lab" freeze 2 ugfs
-member member3 3 2000
+member member3 3 -t 2000
 says member3 "admitted 3" 30
 says member1 "gone 2 expelled"
 says member1 "change 10: 1 16777217 3"

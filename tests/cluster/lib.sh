@@ -86,21 +86,18 @@ sees() {
 	[ "${line#*, }" = "$want" ]
 }
 
-# member NAME NODE [-s] [TIMEOUT_MS]: a cpgtool on that node; its lines are in the file
-# NAME, its commands are written to NAME.in, its exit status ends in NAME.status.
+# member NAME NODE [cpgtool options]: a cpgtool on that node; its lines are in the
+# file NAME, its commands are written to NAME.in, its exit status ends in
+# NAME.status.
 member() {
-	local name=$1 node=$2 supervised=
+	local name=$1 node=$2
 	shift 2
-	if [ "${1:-}" = -s ]; then
-		supervised=-s
-		shift
-	fi
 	rm -f "$name" "$name.in" "$name.status"
 	mkfifo "$name.in"
 	(
 		status=0
-		"$lab" exec "$node" "$CPGTOOL" $supervised lab:fs "$@" < "$name.in" \
-			> "$name" 2>&1 || status=$?
+		"$lab" exec "$node" "$CPGTOOL" "$@" "${table:-lab:fs}" \
+			< "$name.in" > "$name" 2>&1 || status=$?
 		echo "$status" > "$name.status"
 	) &
 	# Held open, or the member would read an end of file.
@@ -110,6 +107,39 @@ member() {
 # says NAME LINE [SECONDS]: wait for a line of a member.
 says() {
 	wait_for "${3:-20}" "\"$2\" of $1" grep -s -q -x "$2" "$1"
+}
+
+# heard NAME COMMAND LINE: the next answer of a member to a command is this line.
+heard() {
+	local before got
+	before=$(wc -l < "$1")
+	echo "$2" > "$1.in"
+	wait_for 10 "an answer of $1" more_lines "$1" "$before"
+	got=$(tail -n "+$((before + 1))" "$1")
+	grep -q -x "$3" <<< "$got"
+}
+
+more_lines() {
+	[ "$(wc -l < "$1")" -gt "$2" ]
+}
+
+# $agent: a fence command for members of the lab. Each run leaves a line in the
+# file "fences": who, what, whom. Nodes whose name is in "broken" cannot fence.
+agents() {
+	agent=$work/agent
+	cat > "$agent" <<AGENT
+#!/bin/bash
+lines=\$(cat)
+action=\$(sed -n 's/^action=//p' <<< "\$lines")
+port=\$(sed -n 's/^port=//p' <<< "\$lines")
+echo "\$(hostname) \$action \$port" >> '$work/fences'
+if grep -q -s -x "\$(hostname)" '$work/broken'; then
+	echo "this agent is broken"
+	exit 3
+fi
+exec '$fence' <<< "\$lines"
+AGENT
+	chmod +x "$agent"
 }
 
 # Lines of members that begin like this, in one line.

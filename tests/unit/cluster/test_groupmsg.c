@@ -78,8 +78,11 @@ static void fill_holders(struct ug_prng *prng, struct group_holders *holders)
 	holders->uuid[3] = (uint8_t)ug_prng_u64(prng);
 	holders->more = ug_prng_below(prng, 2);
 	holders->count = (uint8_t)ug_prng_below(prng, GROUP_HOLDERS_MAX + 1);
-	for (unsigned i = 0; i < holders->count; i++)
-		holders->inc[i] = some_incarnation(prng);
+	for (unsigned i = 0; i < holders->count; i++) {
+		holders->list[i].inc = some_incarnation(prng);
+		holders->list[i].instance =
+			(uint8_t)ug_prng_below(prng, INSTANCE_MAX + 1);
+	}
 }
 
 static struct group_msg some_message(struct ug_prng *prng,
