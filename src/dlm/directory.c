@@ -218,17 +218,6 @@ static bool names_add(struct dlm_names *names, const struct rsb *rsb)
 	return true;
 }
 
-/*
- * The asker goes on after the last name of the block, and an empty name means
- * "from the start": the resource with the empty name must not be the last.
- */
-static void names_end_block(struct dlm_names *names)
-{
-	if (names->bytes[names->len - 2] == 0 &&
-	    names->bytes[names->len - 1] == 0)
-		names->len -= 2;
-}
-
 /* Where the asker left off; the list does not change in this step. */
 static struct cds_list_head *names_start(struct dlm_engine *engine,
 					 const struct dlm_name *last)
@@ -244,11 +233,16 @@ static struct cds_list_head *names_start(struct dlm_engine *engine,
 	return rsb->list.next;
 }
 
-/* The names we master whose directory node is "from", after *last. */
+/*
+ * The names we master whose directory node is "from", after *last. The asker
+ * goes on after the last name of the block, and an empty name means "from the
+ * start": the resource with the empty name must not be the last.
+ */
 void directory_fill_names(struct dlm_engine *engine, int32_t from,
 			  const struct dlm_name *last, struct dlm_names *names)
 {
 	struct cds_list_head *pos = names_start(engine, last);
+	unsigned last_len = 1;
 
 	names->len = 0;
 	names->last = true;
@@ -260,8 +254,10 @@ void directory_fill_names(struct dlm_engine *engine, int32_t from,
 			continue;
 		if (!names_add(names, rsb)) {
 			names->last = false;
-			names_end_block(names);
+			if (last_len == 0)
+				names->len -= 2;
 			return;
 		}
+		last_len = rsb->namelen;
 	}
 }
