@@ -105,12 +105,17 @@ void master_confirm(struct dlm_engine *engine, struct rsb *rsb, int result)
 		master_release_parked(engine, rsb);
 }
 
+static bool has_queued(const struct rsb *rsb)
+{
+	return rsb->granted.first || rsb->convert.first || rsb->waiting.first;
+}
+
 /*
  * A REQUEST has come: are we the master (spec 3.4)? -EBADR: the resource is
  * unknown here; -ENOTBLK: we use it, but another is master, or we do not know
  * yet. The directory node knows best, whatever it sends here is ours; but not
  * what was sent before a recovery, when it may not have been one, to whom it
- * took for the master then.
+ * took for the master then; nor what another has granted us locks on.
  */
 int master_for_request(struct dlm_engine *engine, int32_t from,
 		       const uint8_t *name, unsigned len, uint32_t hash,
@@ -127,7 +132,7 @@ int master_for_request(struct dlm_engine *engine, int32_t from,
 		rsb = rsb_create(engine, name, len, hash);
 		rsb->master = us;
 	} else if (rsb->master != us) {
-		if (!from_dir)
+		if (!from_dir || has_queued(rsb))
 			return -ENOTBLK;
 		rsb->master = us;
 	}

@@ -111,6 +111,24 @@ static struct lkb *master_copy(struct dlm_engine *engine, int32_t from,
 	return lkb;
 }
 
+/*
+ * Nobody else answers for what we master ourselves, unless it sends a request
+ * back; and a master is a member, or no recovery would ever take it away.
+ */
+static bool answers_request(const struct dlm_engine *engine, int32_t from,
+			    const struct lkb *lkb, const struct dlm_lockmsg *m)
+{
+	bool sent_back = lkb->wait_type == DLM_MSG_REQUEST && m->result &&
+			 m->result != -EINPROGRESS;
+
+	if (lkb->wait_nodeid != from)
+		return false;
+	if (m->type == DLM_MSG_LOOKUP_REPLY)
+		return lkb->wait_type == DLM_MSG_LOOKUP &&
+		       (m->result || member_find(engine, m->nodeid));
+	return sent_back || !rsb_is_master(engine, lkb->rsb);
+}
+
 static struct lkb *process_copy(struct dlm_engine *engine, int32_t from,
 				const struct dlm_lockmsg *m)
 {
@@ -119,13 +137,8 @@ static struct lkb *process_copy(struct dlm_engine *engine, int32_t from,
 
 	if (!lkb || lkb_is_mstcpy(lkb))
 		return NULL;
-	if (m->type == DLM_MSG_LOOKUP_REPLY)
-		return lkb->wait_type == DLM_MSG_LOOKUP &&
-				       lkb->wait_nodeid == from
-			       ? lkb
-			       : NULL;
-	if (m->type == DLM_MSG_REQUEST_REPLY)
-		return lkb->wait_nodeid == from ? lkb : NULL;
+	if (m->type == DLM_MSG_LOOKUP_REPLY || m->type == DLM_MSG_REQUEST_REPLY)
+		return answers_request(engine, from, lkb, m) ? lkb : NULL;
 	if (lkb->rsb->master != from || (m->lkid && lkb->remid != m->lkid))
 		return NULL;
 	return lkb;

@@ -5,7 +5,9 @@
  * A reply counts only if it echoes the number of this try (seq): one that was
  * asked for in a recovery since aborted says nothing about this one (docs/spec
  * /dlm.md 9.1 #5). A question is heard only when our own step is far enough to
- * answer it (5.4); whoever asks has passed the same barrier.
+ * answer it (5.4); whoever asks has passed the same barrier. Nor is a LOOKUP or
+ * a LOCK heard once all are known to have sent theirs: a mode that comes with a
+ * LOCK is not judged, since it is what the lost master had granted.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +25,8 @@ static bool question_is_heard(const struct dlm_engine *engine,
 		return engine->status & RS_NODES;
 	case DLM_RCOM_LOOKUP:
 	case DLM_RCOM_LOCK:
-		return engine->status & RS_DIR;
+		return (engine->status & RS_DIR) &&
+		       !(engine->status & RS_LOCKS_ALL);
 	default:
 		return false;
 	}
