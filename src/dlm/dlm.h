@@ -459,7 +459,14 @@ void dlm_visit(const struct dlm_engine *engine,
 /* The slots of the last recovery, and those that are held. */
 void dlm_slots_view(const struct dlm_engine *engine, struct dlm_slots *out);
 
-/* Assert every rule of the engine's structures. */
+/* Assert every rule of the engine's structures, whatever others have said. */
 void dlm_check(const struct dlm_engine *engine);
+
+/*
+ * Assert that what is mastered here has been granted in modes that go together.
+ * That is true while all members keep to the protocol: what a master granted
+ * that then was lost, nobody can prove.
+ */
+void dlm_check_grants(const struct dlm_engine *engine);
 
 #endif

@@ -383,3 +383,17 @@ void dlm_check(const struct dlm_engine *engine)
 		  engine->in_flight);
 	ug_assert(list_length(&engine->saved) == engine->saved_count);
 }
+
+void dlm_check_grants(const struct dlm_engine *engine)
+{
+	if (engine->state != REC_RUNNING)
+		return;
+	for (uint32_t i = 0; i <= engine->rsb_mask; i++) {
+		const struct rsb *rsb = engine->rsb_table[i];
+
+		for (; rsb; rsb = rsb->hash_next) {
+			if (rsb_is_master(engine, rsb))
+				rsb_check_grants(rsb);
+		}
+	}
+}

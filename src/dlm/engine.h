@@ -305,6 +305,7 @@ void rsb_set_where(struct dlm_engine *engine, struct rsb *rsb,
 void rsb_free(struct dlm_engine *engine, struct rsb *rsb);
 void rsb_forget_list(struct dlm_engine *engine, struct cds_list_head *list);
 void rsb_check(const struct dlm_engine *engine, const struct rsb *rsb);
+void rsb_check_grants(const struct rsb *rsb);
 
 /* lkb.c */
 int lkb_table_init(struct dlm_engine *engine);

@@ -186,7 +186,7 @@ static unsigned check_queue(const struct rsb *rsb,
 }
 
 /* Whoever masters a resource has granted only what can stand together. */
-static void check_modes(const struct rsb *rsb)
+void rsb_check_grants(const struct rsb *rsb)
 {
 	const struct lkb_queue *queues[] = { &rsb->granted, &rsb->convert };
 	unsigned held[LKM_EX + 1] = { 0 };
@@ -215,8 +215,6 @@ void rsb_check(const struct dlm_engine *engine, const struct rsb *rsb)
 	ug_assert(queued <= rsb->nlocks);
 	ug_assert((rsb->nlocks > 0) == (rsb->where == RSB_KEEP));
 	ug_assert(!rsb->lookup.first || rsb->first_lkid || !running);
-	if (running && rsb_is_master(engine, rsb))
-		check_modes(rsb);
 	if (running && !rsb->master)
 		ug_assert(!rsb->granted.first && !rsb->convert.first &&
 			  !rsb->waiting.first);

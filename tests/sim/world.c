@@ -181,6 +181,7 @@ static int step_failing(struct world *w, struct node *node,
 		w->nomems++;
 		dlm_count(node->engine, &after);
 		dlm_check(node->engine);
+		dlm_check_grants(node->engine);
 		if (whole && event->kind == DLM_EV_MESSAGE &&
 		    event->message.msg->kind == DLM_RCOM)
 			continue; /* names are recorded one by one */
@@ -201,6 +202,7 @@ int node_step(struct world *w, struct node *node, struct dlm_event *event)
 	order_before(w, node);
 	error = step_failing(w, node, event, &out);
 	dlm_check(node->engine);
+	dlm_check_grants(node->engine);
 	order_after(w, node);
 	carry_out(w, node, &out);
 	for (unsigned n = 0; out.more; n++) {
@@ -212,6 +214,7 @@ int node_step(struct world *w, struct node *node, struct dlm_event *event)
 		dlm_updates_clear(&out);
 		step_failing(w, node, &more, &out);
 		dlm_check(node->engine);
+		dlm_check_grants(node->engine);
 		carry_out(w, node, &out);
 	}
 	dlm_updates_clear(&out);

@@ -54,6 +54,7 @@ int ring_step(struct ring *ring, int node, struct dlm_event *event)
 	event->now_ns = ring->now_ns;
 	error = dlm_step(ring->engine[node], event, &out);
 	dlm_check(ring->engine[node]);
+	dlm_check_grants(ring->engine[node]);
 	for (size_t i = 0; i < out.count; i++)
 		take(ring, node, &out.list[i]);
 	dlm_updates_free(&out);
