@@ -76,11 +76,14 @@ static bool freed_by(const struct node *node, const struct gone_slot *gone)
 	return false;
 }
 
-/* When nobody dies any more it is enough that one member frees a slot. */
+/* When nobody goes any more it is enough that one member frees a slot. */
 static bool need_not_free(const struct world *w, const struct gone_slot *gone)
 {
 	for (unsigned id = 1; w->quiet && id <= w->node_count; id++) {
-		if (w->nodes[id].alive && freed_by(&w->nodes[id], gone))
+		const struct node *node = &w->nodes[id];
+
+		if (node->alive && !node->leaving && !node->expelled &&
+		    freed_by(node, gone))
 			return true;
 	}
 	return false;
