@@ -53,11 +53,14 @@ void link_note(struct link *link, enum ug_level level, const char *fmt, ...)
 	char line[LINK_WHY + 128];
 	va_list args;
 
-	if (level <= UG_INFO && link->noted_ns &&
-	    now - link->noted_ns < NOTE_NS)
-		level = UG_DEBUG;
-	if (level <= UG_INFO)
-		link->noted_ns = now;
+	if (level <= UG_INFO) {
+		uint64_t *noted = &link->noted_ns[level];
+
+		if (*noted && now - *noted < NOTE_NS)
+			level = UG_DEBUG;
+		else
+			*noted = now;
+	}
 	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
@@ -340,6 +343,7 @@ void *links_run(void *arg)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
+	pthread_setname_np(pthread_self(), "ugfs-links");
 	links->now_ns = link_clock_ns();
 	links->due_ns = UINT64_MAX;
 	while (one_round(links))

@@ -154,9 +154,12 @@ bool links_know_host(struct links *links, const struct link_addr *host)
 
 int links_add(struct links *links, const struct link_peer *peer)
 {
-	struct link *link = new_link(links, peer), *old;
+	struct link *link, *old;
 	int err = 0;
 
+	if (incarnation_equal(&peer->inc, &links->config.inc))
+		return -EINVAL;
+	link = new_link(links, peer);
 	if (!link)
 		return -ENOMEM;
 	pthread_mutex_lock(&links->lock);

@@ -89,7 +89,7 @@ void links_close(struct links *links);
  * From now on this member is connected to, and accepted: from its address only,
  * with its incarnation, and only with proof of the key if there is one. An id
  * or incarnation that is there already is replaced, as by links_remove().
- * -ENOMEM; -ENOSPC: LINK_PEERS_MAX are there.
+ * -ENOMEM; -ENOSPC: LINK_PEERS_MAX are there; -EINVAL: it is this process.
  */
 int links_add(struct links *links, const struct link_peer *peer);
 

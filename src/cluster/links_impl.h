@@ -99,13 +99,15 @@ struct link {
 	uint64_t peer_stream; /* 0: not connected yet */
 	uint64_t retry_ns, delay_ns;
 	uint64_t hold_ns; /* refuse until then: it has sent nonsense */
-	uint64_t noted_ns;
-	uint64_t unsaid_bytes; /* received since said, about */
-	bool told;	       /* silent() was called in this silence */
-	bool ended;	       /* it was given up, and nothing of it is left */
-	bool touched;	       /* has received in this round */
+	uint64_t noted_ns[UG_INFO + 1]; /* last line of each level */
+	uint64_t unsaid_bytes;		/* received since said, about */
+	bool told;    /* silent() was called in this silence */
+	bool ended;   /* it was given up, and nothing of it is left */
+	bool touched; /* has received in this round */
 	struct link *touched_next;
-	char why[LINK_WHY]; /* why it is not connected */
+	char why[LINK_WHY];  /* why it is not connected */
+	char last[LINK_WHY]; /* why a connection of it was not accepted */
+	uint64_t last_ns;
 };
 
 struct links {
@@ -166,8 +168,9 @@ bool link_begin_call(struct link *link);
 void link_end_call(struct link *link);
 
 /*
- * One line about a link. A link that has had one within the last second gets
- * it in the ring only, or a connection that comes and goes would fill the log.
+ * One line about a link. If it has had one of this level within the last second
+ * it goes to the ring only: a connection that comes and goes would fill the
+ * log.
  */
 void link_note(struct link *link, enum ug_level level, const char *fmt, ...)
 	ug_printf(3, 4);

@@ -33,6 +33,7 @@
 
 #define ACCEPTS_MAX 16
 #define STRANGER_NOTE_NS 10000000000u
+#define REFUSAL_NOTE_NS 60000000000u
 
 /* Connections */
 
@@ -151,26 +152,47 @@ static enum ug_level level_of(enum link_refusal refusal)
 							     : UG_WARN;
 }
 
-/* The attempt has failed; level: of the line, when it is not the same again. */
+/* This side's attempt: one line for each reason, not for each attempt. */
+static void note_attempt(struct link *link, enum ug_level level,
+			 const char *why)
+{
+	char text[LINK_ADDR_TEXT];
+
+	if (strncmp(link->why, why, sizeof(link->why) - 1) == 0)
+		level = UG_DEBUG;
+	snprintf(link->why, sizeof(link->why), "%s", why);
+	link_note(link, level, "%s: %s", link_addr_text(&link->peer.addr, text),
+		  why);
+	link_retry(link, false);
+}
+
+/* The other side's: the same again in a minute. */
+static void note_accepted(struct link *link, const struct link_addr *from,
+			  enum ug_level level, const char *why)
+{
+	uint64_t now = link->links->now_ns;
+	char text[LINK_ADDR_TEXT];
+
+	if (link->last_ns && now - link->last_ns < REFUSAL_NOTE_NS &&
+	    strncmp(link->last, why, sizeof(link->last) - 1) == 0)
+		level = UG_DEBUG;
+	else
+		link->last_ns = now;
+	snprintf(link->last, sizeof(link->last), "%s", why);
+	link_note(link, level, "connection from %s: %s",
+		  link_addr_text(from, text), why);
+}
+
+/* The handshake has failed; level: of the line about it. */
 static void fail(struct links *links, struct conn *conn, enum ug_level level,
 		 const char *why)
 {
-	struct link *link = conn->link;
-	char text[LINK_ADDR_TEXT];
-
-	if (!link) {
+	if (!conn->link)
 		note_stranger(links, &conn->from, level, why);
-	} else if (conn->accepted) {
-		link_note(link, level, "connection from %s: %s",
-			  link_addr_text(&conn->from, text), why);
-	} else {
-		if (strncmp(link->why, why, sizeof(link->why) - 1) == 0)
-			level = UG_DEBUG;
-		snprintf(link->why, sizeof(link->why), "%s", why);
-		link_note(link, level, "%s: %s",
-			  link_addr_text(&link->peer.addr, text), why);
-		link_retry(link, false);
-	}
+	else if (conn->accepted)
+		note_accepted(conn->link, &conn->from, level, why);
+	else
+		note_attempt(conn->link, level, why);
 	conn_close(links, conn);
 }
 
@@ -537,7 +559,7 @@ void link_connect(struct link *link)
 	struct links *links = link->links;
 	int fd = link_sock_connect(&links->addr, &link->peer.addr);
 	struct conn *conn = fd < 0 ? NULL : new_conn(links, fd, false);
-	char text[LINK_ADDR_TEXT];
+	char why[LINK_WHY];
 
 	if (conn) {
 		link_hold(link);
@@ -545,11 +567,9 @@ void link_connect(struct link *link)
 		link->shaking = conn;
 		return;
 	}
-	snprintf(link->why, sizeof(link->why), "cannot connect: %s",
+	snprintf(why, sizeof(why), "cannot connect: %s",
 		 strerror(fd < 0 ? -fd : ENOMEM));
-	link_note(link, UG_INFO, "%s: %s",
-		  link_addr_text(&link->peer.addr, text), link->why);
-	link_retry(link, false);
+	note_attempt(link, UG_INFO, why);
 }
 
 static void drop_oldest_stranger(struct links *links)

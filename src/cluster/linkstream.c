@@ -206,7 +206,7 @@ static void drop_for_nonsense(struct link *link, const char *why)
 {
 	link->hold_ns = link->links->now_ns + LINK_RETRY_LAST_NS;
 	ug_warn(link->who, "connection dropped: %s", why);
-	link->noted_ns = link->links->now_ns; /* this line is enough */
+	link->noted_ns[UG_INFO] = link->links->now_ns; /* that is enough */
 	link_down(link, true, why);
 }
 

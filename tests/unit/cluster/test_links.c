@@ -4,6 +4,7 @@
  * let in, what is said to those who are not, silence, back-pressure, removal.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +24,7 @@
 #define KEY "a key that both members have"
 
 static struct world_node a, b, c;
-static unsigned descriptors;
+static unsigned descriptors, inherited;
 
 static void meet(struct world_node *x, struct world_node *y)
 {
@@ -262,11 +263,36 @@ static void test_wrong_config(void **state)
 	assert_int_equal(world_descriptors(), descriptors);
 }
 
+static unsigned inheritable(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 3; fd < 1000; fd++) {
+		int flags = fcntl(fd, F_GETFD);
+
+		count += flags >= 0 && !(flags & FD_CLOEXEC);
+	}
+	return count;
+}
+
+/* What is started from this process has none of it. */
+static void test_closed_on_exec(void **state)
+{
+	node_open(&a, 1, &(struct world_options){ 0 });
+	node_open(&b, 2, &(struct world_options){ 0 });
+	meet(&a, &b);
+	await(connected(&a, &b));
+	assert_int_equal(inheritable(), inherited);
+	node_close(&a);
+	node_close(&b);
+}
+
 static void test_send_to_nobody(void **state)
 {
 	static uint8_t bytes[LINK_MESSAGE_MAX + 1];
 
 	node_open(&a, 1, &(struct world_options){ 0 });
+	assert_int_equal(links_add(a.links, &a.self), -EINVAL);
 	assert_int_equal(node_send(&a, 2, 0, 0, 0), -ENOENT);
 	assert_int_equal(
 		links_send(a.links, 2, LINK_DLM, bytes, LINK_MESSAGE_MAX + 1),
@@ -565,6 +591,7 @@ static void test_closed_at_any_time(void **state)
 static int remember_descriptors(void **state)
 {
 	descriptors = world_descriptors();
+	inherited = inheritable();
 	return 0;
 }
 
@@ -583,6 +610,7 @@ int main(void)
 		cmocka_unit_test(test_strange_address),
 		cmocka_unit_test(test_ports),
 		cmocka_unit_test(test_wrong_config),
+		cmocka_unit_test(test_closed_on_exec),
 		cmocka_unit_test(test_send_to_nobody),
 		cmocka_unit_test(test_longest_and_shortest),
 		cmocka_unit_test(test_back_pressure),
