@@ -675,11 +675,11 @@ static bool reclaim_one(struct icache *ic, uint64_t addr)
 	return true;
 }
 
-void icache_shrink(struct fs *fs)
+uint64_t icache_shrink(struct fs *fs)
 {
 	struct icache *ic = fs->fs_icache;
+	uint64_t addr, over, gone = 0;
 	unsigned kept = 0;
-	uint64_t addr, over;
 
 	for (;;) {
 		pthread_mutex_lock(&ic->lists);
@@ -690,11 +690,14 @@ void icache_shrink(struct fs *fs)
 		if (!over || kept > ICACHE_RECLAIM_BATCH ||
 		    !next_idle(ic, &addr))
 			break;
-		if (!reclaim_one(ic, addr))
+		if (reclaim_one(ic, addr))
+			gone++;
+		else
 			kept++;
 	}
 	if (kept)
 		fs_wake(fs, FS_WORK_CHECKPOINT);
+	return gone;
 }
 
 /* ---- the end ---- */

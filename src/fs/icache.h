@@ -29,8 +29,8 @@ void icache_drain_orphans(struct fs *fs);
 /* Blocks of inodes that are queued for release: as good as free for statfs. */
 uint64_t icache_evict_blocks(struct fs *fs);
 
-/* Take unreferenced inodes beyond the bound out of memory. */
-void icache_shrink(struct fs *fs);
+/* Take unreferenced inodes beyond the bound out of memory; how many. */
+uint64_t icache_shrink(struct fs *fs);
 
 uint64_t icache_count(struct fs *fs);
 uint64_t icache_dirty_count(struct fs *fs);

@@ -28,11 +28,13 @@ struct rgrps;
 struct pagepool;
 struct statfs_state;
 
-/* When periodic work was last done; the commit worker's alone. */
+/* When periodic work was last done; each field one worker's alone. */
 struct work_clock {
 	uint64_t commit_ns;
 	uint64_t statfs_ns;
 	uint64_t glocks_ns;
+	uint64_t trim_ns;
+	uint64_t trim_inodes; /* gone from memory since */
 };
 
 struct fs {

@@ -15,6 +15,7 @@
  *   evict        inodes without links; memory of unreferenced inodes
  */
 #include <errno.h>
+#include <malloc.h>
 #include <time.h>
 
 #include "fs/icache.h"
@@ -33,6 +34,9 @@
 #define GLOCK_SHRINK_MAX 64u
 /* How often they are looked for. */
 #define GLOCK_WALK_SEC 30u
+/* The allocator's free memory goes back after so many inodes, so often. */
+#define TRIM_INODES 10000u
+#define TRIM_SEC 10u
 
 static uint64_t now_ns(void)
 {
@@ -149,10 +153,26 @@ static void drop_idle_groups(struct fs *fs)
 				   GLOCK_SHRINK_MAX);
 }
 
+/*
+ * What the kernel forgets in great numbers leaves holes all over the heap,
+ * which the allocator keeps for ever unless it is told.
+ */
+static void shrink_inodes(struct fs *fs)
+{
+	struct work_clock *clock = &fs->fs_work_clock;
+
+	clock->trim_inodes += icache_shrink(fs);
+	if (clock->trim_inodes < TRIM_INODES ||
+	    !is_due(&clock->trim_ns, TRIM_SEC))
+		return;
+	clock->trim_inodes = 0;
+	malloc_trim(0);
+}
+
 static void run_evict(struct fs *fs)
 {
 	icache_run_evict(fs);
-	icache_shrink(fs);
+	shrink_inodes(fs);
 	drop_idle_groups(fs);
 }
 
@@ -162,7 +182,7 @@ void fs_work_run(struct fs *fs, enum fs_work work, bool now)
 		return;
 	if (!fs->fs_journal) {
 		if (work == FS_WORK_EVICT)
-			icache_shrink(fs);
+			shrink_inodes(fs);
 		else if (work == FS_WORK_WRITEBACK)
 			pagepool_shrink(fs);
 		return;
