@@ -53,8 +53,8 @@ static void move_wheel(struct glock_queue *q, uint64_t now_ms)
 	while (ms < now_ms) {
 		struct cds_list_head *slot = slot_of(q, ++ms);
 
-		while (!cds_list_empty(slot))
-			cds_list_move(slot->next, q->ready.prev);
+		cds_list_splice(slot, q->ready.prev);
+		CDS_INIT_LIST_HEAD(slot);
 	}
 	q->wheel_ms = UG_MAX(q->wheel_ms, now_ms);
 }
@@ -85,7 +85,8 @@ void glock_queue_now(struct glock *gl)
 		gl->gl_pins++;
 		cds_list_add_tail(&gl->gl_work, &q->ready);
 	} else if (is_listed(gl)) {
-		cds_list_move(&gl->gl_work, q->ready.prev);
+		cds_list_del(&gl->gl_work);
+		cds_list_add_tail(&gl->gl_work, &q->ready);
 	}
 	/* Else a worker has it in hand, and will run it next. */
 	gl->gl_flags |= GLF_QUEUED | GLF_READY;

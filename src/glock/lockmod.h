@@ -44,7 +44,6 @@ enum lm_outcome {
 	LM_OUT_BUSY,	  /* a try request could not be granted */
 	LM_OUT_CANCELLED, /* after ops->cancel(); the state is as before */
 	LM_OUT_DEADLOCK,  /* conversion deadlock: go through unlocked */
-	LM_OUT_LATER,	  /* cannot be asked yet: again in a moment */
 	LM_OUT_NOMEM,	  /* no memory; nothing has changed */
 	LM_OUT_ERROR,	  /* the lock manager has failed; waiters get -EIO */
 };

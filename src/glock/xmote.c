@@ -38,12 +38,10 @@
 static const char *const outcome_name[] = {
 	[LM_OUT_DONE] = "done",		  [LM_OUT_BUSY] = "busy",
 	[LM_OUT_CANCELLED] = "cancelled", [LM_OUT_DEADLOCK] = "deadlock",
-	[LM_OUT_LATER] = "later",	  [LM_OUT_NOMEM] = "out of memory",
-	[LM_OUT_ERROR] = "error",
+	[LM_OUT_NOMEM] = "out of memory", [LM_OUT_ERROR] = "error",
 };
 
-/* Until the lock manager is asked again. */
-#define LATER_MS 2u
+/* Until a demotion is tried again. */
 #define NO_MEMORY_MS 20u
 static_assert(NO_MEMORY_MS < GLOCK_WHEEL_SLOTS, "a delay must fit the wheel");
 
@@ -351,12 +349,6 @@ static void reply_no_memory(struct glock *gl, bool demote)
 		glock_clear_demote(gl);
 }
 
-static void reply_later(struct glock *gl)
-{
-	ug_assert(glock_has_workers(gl->gl_table));
-	glock_back_off(gl, LATER_MS);
-}
-
 /*
  * Two nodes that hold SH and want EX wait for each other; one of them is told.
  * It gives up what it has, with all that was cached under it, and then asks
@@ -420,9 +412,6 @@ static void process_reply(struct glock *gl)
 	case LM_OUT_DEADLOCK:
 		reply_deadlock(gl, demote);
 		break;
-	case LM_OUT_LATER:
-		reply_later(gl);
-		break;
 	case LM_OUT_NOMEM:
 		reply_no_memory(gl, demote);
 		break;
@@ -455,7 +444,6 @@ static bool is_frozen(const struct glock *gl)
 		return false;
 	if (gl->gl_reply_outcome == LM_OUT_ERROR ||
 	    gl->gl_reply_outcome == LM_OUT_NOMEM ||
-	    gl->gl_reply_outcome == LM_OUT_LATER ||
 	    gl->gl_reply_outcome == LM_OUT_CANCELLED ||
 	    gl->gl_target == LM_ST_UNLOCKED)
 		return false;

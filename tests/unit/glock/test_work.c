@@ -378,6 +378,32 @@ static void test_nocache_ends_the_hold(void **state)
 	fake_expect(f, "callback EX, invalidate UN, lock UN");
 }
 
+/* Once by the clock, once by need: it is in the queue once. */
+static void test_ready_twice(void **state)
+{
+	struct fake *f = *state;
+	struct glock_holder gh;
+	struct glock *other;
+
+	assert_int_equal(glock_get(f->table, &fake_worked_ops, 7, f, &other),
+			 0);
+	cache(f, EX);
+	f->at_once = true;
+	assert_int_equal(glock_nq(other, EX, GL_SKIP, &gh), 0);
+	glock_dq(&gh);
+	glock_callback(f->gl, EX);
+	pass(3 * MS);
+	/* This looks at the clock. */
+	glock_callback(other, EX);
+	assert_int_equal(nq(f, EX, GL_NOCACHE, &gh), 0);
+	glock_dq(&gh);
+	f->trace[0] = '\0';
+	fake_work(f);
+	fake_expect(f, "invalidate UN, lock UN");
+	glock_put(other);
+	f->trace[0] = '\0';
+}
+
 static void test_two_wishes_during_the_hold(void **state)
 {
 	struct fake *f = *state;
@@ -682,26 +708,7 @@ static void test_wait_until(void **state)
 	glock_dq(&gh);
 }
 
-/* ---- the lock manager has no time, or no memory ---- */
-
-static void test_later(void **state)
-{
-	struct fake *f = *state;
-	struct glock_holder gh;
-
-	assert_int_equal(nq(f, SH, GL_ASYNC, &gh), 0);
-	fake_answer(f, UN, LM_OUT_LATER);
-	fake_work(f);
-	fake_expect(f, "lock SH");
-	assert_in_range(glock_table_wake_ns(f->table), clock_ns + 1,
-			clock_ns + 5 * MS);
-	pass(5 * MS);
-	fake_work(f);
-	fake_expect(f, "lock SH");
-	fake_grant(f, SH);
-	assert_int_equal(glock_wait(&gh), 0);
-	glock_dq(&gh);
-}
+/* ---- the lock manager has no memory ---- */
 
 static void test_no_memory(void **state)
 {
@@ -952,6 +959,7 @@ int main(void)
 		T(test_hold_without_a_grant),
 		T(test_hold_adapts),
 		T(test_nocache_ends_the_hold),
+		T(test_ready_twice),
 		T(test_two_wishes_during_the_hold),
 		T(test_clock_leaps),
 		T(test_freeze),
@@ -968,7 +976,6 @@ int main(void)
 		T(test_notify_of_failure),
 		T(test_notify_given_up),
 		T(test_wait_until),
-		T(test_later),
 		T(test_no_memory),
 		T(test_idle),
 		T(test_idle_is_changed),
