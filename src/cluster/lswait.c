@@ -202,7 +202,7 @@ static uint64_t open_clock(const struct ugdlm *ls)
 
 int ls_timeout_set(struct ugdlm *ls, struct ls_lock *lock, uint32_t ms)
 {
-	struct ls_timeout *t = malloc(sizeof(*t));
+	struct ls_timeout *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return -ENOMEM;

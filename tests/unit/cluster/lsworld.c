@@ -11,6 +11,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "lsworld.h"
 
@@ -73,7 +75,9 @@ static uint64_t fake_lease_ns(const struct cluster *c)
 {
 	const struct world_node *n = node_of(c);
 
-	return n->quorate ? n->world->now_ns + LEASE_NS : 0;
+	if (!n->quorate)
+		return 0;
+	return n->world->real ? UINT64_MAX : n->world->now_ns + LEASE_NS;
 }
 
 static const struct group_state *fake_table(const struct cluster *c)
@@ -290,6 +294,59 @@ static const struct ls_env fake_env = {
 	.wait = fake_wait,
 };
 
+/* The same among real links, clocks and threads */
+
+static int real_own_addr(struct link_addr *out)
+{
+	*out = (struct link_addr){ .family = 4, .bytes = { 127, 0, 0, 1 } };
+	return 0;
+}
+
+static uint64_t real_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void real_rest(void)
+{
+	usleep(1000);
+}
+
+/* Leaving: here is nobody else who would carry it out. */
+static void real_wait(struct ugdlm *ls, uint64_t until_ns)
+{
+	ls_unlock(ls);
+	for (unsigned id = 1; id <= WORLD_NODES; id++)
+		if (the_world->node[id].ls == ls)
+			world_leave_if_said(the_world, id);
+	usleep(1000);
+	ls_lock(ls);
+}
+
+static const struct ls_links_ops real_links = {
+	.open = links_open,
+	.close = links_close,
+	.add = links_add,
+	.remove = links_remove,
+	.send = links_send,
+	.push = links_push,
+	.full = links_full,
+	.info = links_info,
+};
+
+static const struct ls_env real_env = {
+	.cluster = &fake_cluster,
+	.links = &real_links,
+	.own_addr = real_own_addr,
+	.now_ns = real_now_ns,
+	.rest = real_rest,
+	.wait = real_wait,
+	.threads = true,
+};
+
 /* What programs are told */
 
 static void ug_printf(2, 3) note(struct world_node *n, const char *fmt, ...)
@@ -435,7 +492,8 @@ static struct ugdlm *make(struct world *w, struct world_node *n)
 	if (w->with_uuid)
 		memcpy(config.uuid, "the uuid of test", 16);
 	booting = n;
-	if (ls_new(&config, &fake_env, &ls, why, sizeof(why)))
+	if (ls_new(&config, w->real ? &real_env : &fake_env, &ls, why,
+		   sizeof(why)))
 		fail_msg("new: %s", why);
 	if (ls_connect(ls, &config, why, sizeof(why)))
 		fail_msg("connect: %s", why);
@@ -457,6 +515,7 @@ void world_join(struct world *w, unsigned id)
 	n->expelled_itself = false;
 	self.info.inc = n->inc;
 	n->ls = make(w, n);
+	self.info.addr = n->ls->addr;
 	up.member = self;
 	up.founder = w->table.count == 0;
 	tell(w, id, &up);
@@ -523,7 +582,7 @@ void world_quorum(struct world *w, unsigned id, bool quorate)
 	n->event(n->ls, (struct cluster *)n, &ev);
 }
 
-static bool leave_if_said(struct world *w, unsigned id)
+bool world_leave_if_said(struct world *w, unsigned id)
 {
 	struct world_node *n = &w->node[id];
 	bool dirty = n->said_left == 2;
@@ -575,7 +634,7 @@ static bool deliver_round(struct world *w)
 		for (unsigned to = 1; to <= WORLD_NODES; to++)
 			any |= world_deliver(w, from, to);
 	for (unsigned id = 1; id <= WORLD_NODES; id++)
-		any |= leave_if_said(w, id);
+		any |= world_leave_if_said(w, id);
 	return any;
 }
 
@@ -650,6 +709,14 @@ struct world *world_new(unsigned n, bool with_uuid)
 	}
 	for (unsigned id = 1; id <= n; id++)
 		world_log(w, id);
+	return w;
+}
+
+struct world *world_new_real(void)
+{
+	struct world *w = world_new(0, true);
+
+	w->real = true;
 	return w;
 }
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * lsworld.h - several lockspaces in one thread, with a cluster and links that
- * do what a test says. Nothing moves but by calls of this header.
+ * lsworld.h - several lockspaces in one process, with a cluster that does what
+ * a test says. In a world of world_new() so do the links, and nothing moves but
+ * by calls of this header. In that of world_new_real() the links are TCP on
+ * loopback, and each lockspace has its threads; the test makes those that
+ * dispatch, and calls only what changes members and quorum.
  */
 #ifndef UG_TEST_LSWORLD_H
 #define UG_TEST_LSWORLD_H
@@ -26,7 +29,7 @@ struct world_node {
 	struct member peers[WORLD_NODES + 1]; /* by id, that links know */
 	bool peer_known[WORLD_NODES + 1];
 	bool full; /* everything that it sends to is full */
-	bool quorate;
+	_Atomic bool quorate;
 	uint64_t stopped;
 	int said_left; /* 0, 1 clean, 2 dirty */
 	bool expelled_itself;
@@ -41,11 +44,14 @@ struct world {
 	struct world_message *queue[WORLD_NODES + 1][WORLD_NODES + 1];
 	unsigned rests;
 	bool with_uuid;
+	bool real;
 	bool dispatching; /* world_settle() dispatches, too */
 };
 
 /* Nodes 1 to n are members and running, and have dispatched that. */
 struct world *world_new(unsigned n, bool with_uuid);
+/* Without any node. */
+struct world *world_new_real(void);
 void world_free(struct world *w);
 
 /* A process on this node joins; it is a member when it returns. */
@@ -62,6 +68,9 @@ void world_prove(struct world *w, unsigned id, enum death_proof proof);
 void world_quorum(struct world *w, unsigned id, bool quorate);
 /* It is told that it is out. */
 void world_out(struct world *w, unsigned id, enum out_cause cause);
+
+/* Its own words, if it has said them, are delivered. */
+bool world_leave_if_said(struct world *w, unsigned id);
 
 /* Deliver the oldest message of one link; false if there is none. */
 bool world_deliver(struct world *w, unsigned from, unsigned to);
