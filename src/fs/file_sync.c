@@ -39,7 +39,7 @@ static int flush_data(struct inode *ip)
 	if (!pp || !fs->fs_opt.barriers ||
 	    !atomic_exchange(&pp->pp_unflushed, false))
 		return 0;
-	if (journal_is_durable(fs->fs_journal, atomic_load(&pp->pp_flush_seq)))
+	if (journal_has_flushed(fs->fs_journal, atomic_load(&pp->pp_flush_seq)))
 		return 0;
 	err = blkdev_flush(fs->fs_dev);
 	if (err)

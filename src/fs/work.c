@@ -210,6 +210,21 @@ int fs_writeback_all(struct fs *fs)
 	return writeback_before(fs, now_ns());
 }
 
+/*
+ * The log, and the device for what was written to it without a transaction,
+ * unless the flush of the log has done that.
+ */
+static int flush_all(struct fs *fs)
+{
+	uint64_t seq = journal_sequence(fs->fs_journal);
+	int err = journal_flush(fs->fs_journal, UINT64_MAX);
+
+	if (err || (fs->fs_opt.barriers &&
+		    journal_has_flushed(fs->fs_journal, seq)))
+		return err;
+	return blkdev_flush(fs->fs_dev);
+}
+
 int fs_sync(struct fs *fs)
 {
 	int err, err2;
@@ -222,9 +237,7 @@ int fs_sync(struct fs *fs)
 	/* Another thread may be in the middle of a batch that was dirty before
 	 * we were called. */
 	pagepool_wait_writeback(fs);
-	err2 = journal_flush(fs->fs_journal, UINT64_MAX);
-	if (!err2)
-		err2 = blkdev_flush(fs->fs_dev);
+	err2 = flush_all(fs);
 	return err ? err : err2;
 }
 

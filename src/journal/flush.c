@@ -302,3 +302,13 @@ bool journal_is_durable(struct journal *j, uint64_t sequence)
 	pthread_mutex_unlock(&j->lock);
 	return durable;
 }
+
+bool journal_has_flushed(struct journal *j, uint64_t sequence)
+{
+	bool flushed;
+
+	pthread_mutex_lock(&j->lock);
+	flushed = j->durable_id >= sequence;
+	pthread_mutex_unlock(&j->lock);
+	return flushed;
+}

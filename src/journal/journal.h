@@ -161,6 +161,14 @@ uint64_t journal_sequence(struct journal *j);
 bool journal_is_durable(struct journal *j, uint64_t sequence);
 
 /*
+ * True if a flush of the log has begun and ended since journal_sequence() gave
+ * this number. With params.barriers it has also flushed the device, so what
+ * had been written to it by then is on stable media. (A sequence without
+ * changes is durable by itself: that says nothing about the device.)
+ */
+bool journal_has_flushed(struct journal *j, uint64_t sequence);
+
+/*
  * Make everything up to the sequence durable (UINT64_MAX: all that has ended
  * until now). Callers at the same time share one flush. 0; -EIO; -ENOMEM: try
  * again, nothing has been lost.
