@@ -32,7 +32,7 @@ struct filedev {
 	struct blkdev dev;
 	int fd;
 	char *name;
-	atomic_bool no_dsync; /* pwritev2 does not know RWF_DSYNC here */
+	atomic_bool no_dsync; /* RWF_DSYNC is not known here, or no good */
 	atomic_uint errors;   /* of requests, for ERRORS_LOGGED_MAX */
 };
 
@@ -145,7 +145,7 @@ static int file_readv(struct blkdev *dev, const struct iovec *iov, int iovcnt,
 	return 0;
 }
 
-/* One system call; without RWF_DSYNC where the kernel does not know it. */
+/* One system call; with RWF_DSYNC where that is of use. */
 static ssize_t write_once(struct filedev *fdev, const struct iovec *iov,
 			  int iovcnt, uint64_t offset_bytes, bool fua)
 {
@@ -194,7 +194,7 @@ static int file_writev(struct blkdev *dev, const struct iovec *iov, int iovcnt,
 			return request_failed(fdev, "write", x.offset_bytes,
 					      err);
 	}
-	/* Also when only the last piece went without RWF_DSYNC. */
+	/* Also when only the last of several went without RWF_DSYNC. */
 	if (fua && atomic_load(&fdev->no_dsync))
 		return file_flush(dev);
 	return 0;
@@ -333,6 +333,11 @@ static int bdev_setup(struct filedev *fdev, unsigned flags)
 	fdev->dev.sector_bytes = (uint32_t)sector_bytes;
 	fdev->dev.size_bytes = size_bytes;
 	fdev->dev.is_blockdev = true;
+	/*
+	 * On a block device the kernel flushes behind RWF_DSYNC in any case
+	 * (6.18), and once more where the device has no FUA of its own.
+	 */
+	atomic_store(&fdev->no_dsync, true);
 	return 0;
 }
 
