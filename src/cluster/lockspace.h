@@ -379,13 +379,17 @@ void ls_flush(struct ugdlm *ls);
 
 void ls_on_cluster(void *arg, struct cluster *c,
 		   const struct cluster_event *ev);
-extern const struct links_ops ls_links_callbacks;
 struct ls_member *ls_member_find(struct ugdlm *ls, uint32_t id);
+struct ls_member *ls_member_of(struct ugdlm *ls, const struct incarnation *inc);
 void ls_members_free(struct ugdlm *ls);
 /* Updates of the engine: */
 void ls_on_prepare(struct ugdlm *ls);
 void ls_on_running(struct ugdlm *ls, const struct dlm_running *up);
 int ls_on_slot_gone(struct ugdlm *ls, struct dlm_running up);
+
+/* lslinks.c: what the links tell */
+
+extern const struct links_ops ls_links_callbacks;
 /* Whether silent links are well again. When to be called next. */
 uint64_t ls_check_silent(struct ugdlm *ls);
 /* Leaving: a question to all; ls->flush_due counts the answers to come. */
