@@ -20,7 +20,6 @@
 #include "cluster/coroconf.h"
 
 #define NODE_NUMBERS_MAX 256
-#define JOIN_TRIES 100
 
 int coro_error(const char *what, cs_error_t status)
 {
@@ -109,7 +108,7 @@ int coro_join(cpg_handle_t handle, const struct cpg_name *name)
 		status = cpg_join(handle, name);
 		if (status != CS_ERR_TRY_AGAIN)
 			break;
-		usleep(100000);
+		usleep(JOIN_PAUSE_US);
 	}
 	return coro_error("join", status);
 }

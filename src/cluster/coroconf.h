@@ -24,6 +24,10 @@ int coroconf_two_node(bool *two_node, bool *wait_for_all);
 /* What corosync calls the cluster; empty if it has no name. -EIO. */
 int coroconf_cluster_name(char *out, size_t size);
 
+/* How often, and how long, "try again" is taken for an answer. */
+#define JOIN_TRIES 100
+#define JOIN_PAUSE_US 100000
+
 /* Join a group; corosync says "try again" while its ring is being formed. */
 int coro_join(cpg_handle_t handle, const struct cpg_name *name);
 

@@ -259,6 +259,18 @@ static int read_config(struct cluster *c, struct reason *r)
 	return explain(r, "corosync's configuration", err);
 }
 
+/* corosync says "try again" while its ring is being formed. */
+static int join_supervisors(struct cluster *c)
+{
+	int err = suplink_retry(&c->proofs.link);
+
+	for (unsigned i = 0; err == -EAGAIN && i < JOIN_TRIES; i++) {
+		usleep(JOIN_PAUSE_US);
+		err = suplink_retry(&c->proofs.link);
+	}
+	return err;
+}
+
 static int open_beside(struct cluster *c, struct reason *r)
 {
 	const char *fs = strchr(c->config.table, ':') + 1;
@@ -299,7 +311,7 @@ int corosync_open(struct cluster *c, char *why, size_t why_len)
 	err = explain(&r, "membership", make_membership(c));
 	if (err)
 		goto close_quorum;
-	err = explain(&r, "supervisors", suplink_retry(&c->proofs.link));
+	err = explain(&r, "supervisors", join_supervisors(c));
 	if (err)
 		goto free_membership;
 	err = open_beside(c, &r);

@@ -43,6 +43,7 @@ struct host {
 	struct group_proc actor;
 	unsigned tries;
 	int status;
+	bool more; /* than the last survey could name */
 	unsigned strangers_count;
 	struct stranger strangers[GROUP_HOLDERS_MAX];
 };
@@ -354,7 +355,25 @@ static void on_holders(struct hosts *h, uint32_t node,
 		    !find_search(h, &said->list[i].inc))
 			note_stranger(host, &said->list[i], now_ns);
 	drop_unseen(host);
-	host->clear = !host->strangers_count && !said->more;
+	host->more = said->more;
+	host->clear = !host->strangers_count && !host->more;
+}
+
+/* Its supervisor may have been the last that could answer a survey there. */
+static void on_dead(struct hosts *h, const struct incarnation *inc)
+{
+	for (unsigned i = 0; i < h->count; i++) {
+		struct host *host = &h->list[i];
+		unsigned j = 0;
+
+		while (j < host->strangers_count &&
+		       !incarnation_equal(&host->strangers[j].holder.inc, inc))
+			j++;
+		if (j == host->strangers_count)
+			continue;
+		host->strangers[j] = host->strangers[--host->strangers_count];
+		host->clear = !host->strangers_count && !host->more;
+	}
 }
 
 void hosts_message(struct hosts *h, struct group_proc from,
@@ -373,6 +392,9 @@ void hosts_message(struct hosts *h, struct group_proc from,
 		host = get_host(h, msg->node);
 		if (host)
 			host_is_down(h, host, true);
+		break;
+	case GM_DEAD:
+		on_dead(h, &msg->dead.inc);
 		break;
 	case GM_HOLDERS:
 		on_holders(h, from.node, &msg->holders, now_ns);

@@ -60,7 +60,8 @@ struct supervisor {
 	bool reaped;
 	bool told; /* the own report has come back */
 	int wait_status;
-	uint64_t end_ns; /* of the attempts to report */
+	uint64_t end_ns;    /* of the attempts to report */
+	uint64_t report_ns; /* the next one of them */
 
 	struct fencer *fencer;
 	bool two_node;
@@ -291,6 +292,16 @@ static void reap(struct supervisor *s)
 	s->reaped = true;
 	s->told = WIFEXITED(s->wait_status) && !WEXITSTATUS(s->wait_status);
 	s->end_ns = clock_now_ns() + REPORT_NS;
+}
+
+/* Not at each wake-up: without quorum the own message comes back and wakes. */
+static void report_if_due(struct supervisor *s)
+{
+	uint64_t now = clock_now_ns();
+
+	if (!s->reaped || s->told || now < s->report_ns)
+		return;
+	s->report_ns = now + RETRY_NS;
 	answer(s, &s->inc, PROOF_REAPED);
 }
 
@@ -350,7 +361,9 @@ static uint64_t next_due_ns(const struct supervisor *s)
 	for (unsigned i = 0; i < FENCE_TARGETS_MAX; i++)
 		if (s->agents[i].pidfd >= 0)
 			due = UG_MIN(due, s->agents[i].end_ns);
-	if (s->link.fd < 0 || s->reaped)
+	if (s->reaped)
+		due = UG_MIN(due, s->report_ns);
+	if (s->link.fd < 0)
 		due = UG_MIN(due, clock_now_ns() + RETRY_NS);
 	return due;
 }
@@ -390,7 +403,7 @@ static void watch(struct supervisor *s)
 {
 	struct fencer_event tick = { .kind = FENCER_TICK };
 
-	while (!s->told) {
+	while (!s->told && (!s->reaped || clock_now_ns() < s->end_ns)) {
 		connect_if_lost(s);
 		wait_once(s);
 		watch_agents(s);
@@ -398,11 +411,7 @@ static void watch(struct supervisor *s)
 			suplink_flush(&s->link);
 		if (fencer_wake_ns(s->fencer) <= clock_now_ns())
 			fencing_step(s, &tick);
-		if (!s->reaped || s->told)
-			continue;
-		if (clock_now_ns() >= s->end_ns)
-			return;
-		answer(s, &s->inc, PROOF_REAPED);
+		report_if_due(s);
 	}
 }
 

@@ -15,7 +15,7 @@ agent() {
 }
 
 agent 1 'action=status\nport=1\n'
-"$lab" up 3 --token 500
+"$lab" up 3 --token 3000
 agent 0 'action=status\nport=2\n'
 agent 0 'action=monitor\n'
 agent 1 'action=status\nport=9\n'
@@ -27,20 +27,20 @@ same "metadata" "$(echo action=metadata | "$fence" |
 # Frozen, cut off, with a process that was stopped by itself: off is off.
 nap=2000.$$ # nobody else's
 "$lab" exec 2 sleep $nap &
-wait_for 10 "a process" pgrep -f "sleep $nap" > /dev/null
+wait_for 60 "a process" pgrep -f "sleep $nap" > /dev/null
 "$lab" freeze 2 all
 "$lab" cut 2
 agent 0 'nodename=node2\naction=off\nplug=2\n' 3
 [ -z "$(pgrep -f "sleep $nap")" ] || fail "a process of the node is alive"
 agent 2 'action=status\nport=2\n'
 agent 0 'action=off\nport=2\n'
-wait_for 20 "the loss of node 2" sees 1 2
+wait_for 60 "the loss of node 2" sees 1 2
 agent 0 'action=on\nport=2\n' 1
-wait_for 20 "node 2 to be back" sees 1 3
+wait_for 60 "node 2 to be back" sees 1 3
 
 boot=$(stat -c %i "/proc/$(cut -d' ' -f1 "$UGFS_LAB/pid/init3")/ns/pid")
 agent 0 'action=reboot\nport=3\n' 2
 [ "$(stat -Lc %i "/proc/$(cut -d' ' -f1 "$UGFS_LAB/pid/init3")/ns/pid")" != \
 	"$boot" ] || fail "node 3 is what it was"
-wait_for 20 "node 3 to be back" sees 1 3
+wait_for 60 "node 3 to be back" sees 1 3
 "$lab" down

@@ -3,7 +3,7 @@
 # Without a fence command the cluster waits, says so, and goes on when an
 # administrator has said that the host is down; from a member or from outside.
 . "$(dirname "$0")/lib.sh"
-"$lab" up 3 --token 2000
+"$lab" up 3 --token 3000
 
 # fence=none, acknowledged by a process that has nothing to do with it.
 member member1 1 -s
@@ -12,7 +12,7 @@ member member2 2 -s
 says member1 "start 2: 1 2"
 heard member1 waits "no waits"
 "$lab" crash 2
-says member1 "gone 2 host" 60
+says member1 "gone 2 host"
 wait_for 60 "words" heard member1 waits \
 	'wait: node2 (2): process .* no fence command is configured: .* "ugfs dlm fence_ack node2"'
 ! grep -q "^start 3" member1 || fail "started without a proof"
@@ -34,14 +34,14 @@ says member2 "admitted 2"
 member member3 3 -f manual
 says member2 "start 5: 1 2 3"
 "$lab" freeze 3 all
-says member2 "gone 3 host" 60
+says member2 "gone 3 host"
 wait_for 60 "words" heard member2 waits "wait: node3 (3): .* fencing is manual: .*"
 echo "ack 10.77.0.3" > member2.in
 says member2 "ack 0"
 says member1 "proved 3 fenced"
 says member1 "start 6: 1 2"
 "$lab" thaw 3
-says member3 "out expelled" 60
+says member3 "out expelled"
 "$lab" down
 wait
 clean_logs

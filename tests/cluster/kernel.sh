@@ -4,10 +4,10 @@
 # one without them gets a member that a later kernel host will see. Tables of
 # other clusters are refused, too.
 . "$(dirname "$0")/lib.sh"
-"$lab" up 3 --token 2000
+"$lab" up 3 --token 3000
 
 refused() {
-	wait_for 20 "the end of $1" test -e "$1.status"
+	wait_for 60 "the end of $1" test -e "$1.status"
 	same "status of $1" "$(cat "$1.status")" 4
 	says "$1" "$2"
 }
@@ -24,7 +24,7 @@ refused member1 'join: 16 the kernel has the file system "fs" mounted on node 2;
 table=lab:fs2 member member3 3
 says member3 "admitted 3 founder"
 "$lab" exec 2 pkill -KILL -x cpgtool
-wait_for 20 "the end of it" bash -c '! "$0" exec 2 pgrep -x cpgtool' "$lab"
+wait_for 60 "the end of it" bash -c '! "$0" exec 2 pgrep -x cpgtool' "$lab"
 
 # Two of ours are no kernel hosts to each other, also when they come at once.
 member member1 1

@@ -12,7 +12,7 @@ nothing_left() {
 }
 
 links=$(ip -o link | wc -l)
-"$lab" up 3 --token 500
+"$lab" up 3 --token 3000
 for i in 1 2 3; do
 	sees "$i" 3 || fail "node $i: $("$lab" status)"
 done
@@ -35,33 +35,33 @@ same "status of a command" "$status" 7
 ! "$lab" exec 2 test -e /run/file || fail "/run is shared"
 
 "$lab" cut 3
-wait_for 20 "a partition" sees 3 0
-wait_for 20 "a majority" sees 1 2
+wait_for 60 "a partition" sees 3 0
+wait_for 60 "a majority" sees 1 2
 "$lab" heal 3
-wait_for 20 "healing" sees 3 3
+wait_for 60 "healing" sees 3 3
 
 "$lab" freeze 2 all
-wait_for 20 "the frozen node to be missed" sees 1 2
+wait_for 60 "the frozen node to be missed" sees 1 2
 "$lab" status | grep -q '^node2 on frozen' || fail "$("$lab" status)"
 "$lab" thaw 2
-wait_for 20 "the node to be back" sees 1 3
+wait_for 60 "the node to be back" sees 1 3
 
 # Everything on a crashed node ends, stopped or not, and its mounts go.
 "$lab" exec 1 sleep 1000 &
-wait_for 10 "a process" "$lab" exec 1 pgrep -x sleep -a > /dev/null
+wait_for 60 "a process" "$lab" exec 1 pgrep -x sleep -a > /dev/null
 "$lab" freeze 1 all
 "$lab" crash 1
 [ -z "$(pgrep -f 'sleep 1000')" ] || fail "a process of node 1 is alive"
 [ ! -e "$("$lab" path 1)/mnt/file" ] || fail "a mount of node 1 is there"
-wait_for 20 "the loss of node 1" sees 3 2
+wait_for 60 "the loss of node 1" sees 3 2
 "$lab" status | grep -q '^node1 off' || fail "$("$lab" status)"
 ! "$lab" exec 1 true 2> note || fail "a command on a node that is off"
 "$lab" start 1
-wait_for 20 "node 1 to be back" sees 3 3
+wait_for 60 "node 1 to be back" sees 3 3
 
 "$lab" down
 wait
-wait_for 10 "the end of everything" nothing_left
+wait_for 60 "the end of everything" nothing_left
 "$lab" down
 
 # Interrupted at any moment, by a signal that can be caught and one that cannot.
@@ -73,6 +73,6 @@ for pause in 0.1 0.5; do
 		kill "-$signal" "$up" 2>/dev/null || true
 		wait "$up" || true
 		"$lab" down
-		wait_for 10 "the end of all after $signal" nothing_left
+		wait_for 60 "the end of all after $signal" nothing_left
 	done
 done

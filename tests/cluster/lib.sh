@@ -106,7 +106,7 @@ member() {
 
 # says NAME LINE [SECONDS]: wait for a line of a member.
 says() {
-	wait_for "${3:-20}" "\"$2\" of $1" grep -s -q -x "$2" "$1"
+	wait_for "${3:-60}" "\"$2\" of $1" grep -s -q -x "$2" "$1"
 }
 
 # heard NAME COMMAND LINE: the next answer of a member to a command is this line.
@@ -114,7 +114,7 @@ heard() {
 	local before got
 	before=$(wc -l < "$1")
 	echo "$2" > "$1.in"
-	wait_for 10 "an answer of $1" more_lines "$1" "$before"
+	wait_for 30 "an answer of $1" more_lines "$1" "$before"
 	got=$(tail -n "+$((before + 1))" "$1")
 	grep -q -x "$3" <<< "$got"
 }
@@ -152,7 +152,7 @@ lease() {
 	local before
 	before=$(grep -c '^lease [yn]' "$1" || true)
 	echo lease > "$1.in"
-	wait_for 10 "an answer of $1" more_leases "$1" "$before"
+	wait_for 30 "an answer of $1" more_leases "$1" "$before"
 	[ "$(grep '^lease [yn]' "$1" | tail -n 1)" = "lease $2" ]
 }
 

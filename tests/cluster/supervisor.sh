@@ -3,7 +3,7 @@
 # Proofs of death by supervisors: of a member that was killed, that froze, that
 # was cut off, and of one whose own supervisor is gone.
 . "$(dirname "$0")/lib.sh"
-"$lab" up 3
+"$lab" up 3 --token 3000
 
 member member1 1 -s
 says member1 "admitted 1 founder"
@@ -17,7 +17,7 @@ says member1 "start 3: 1 2 3"
 says member1 "gone 2 .*"
 says member1 "proved 2 reaped"
 says member1 "start 4: 1 3"
-wait_for 10 "the end of the supervisor" test -e member2.status
+wait_for 60 "the end of the supervisor" test -e member2.status
 same "its status" "$(cat member2.status)" 137
 
 # Frozen: expelled, killed by its supervisor although it is stopped, reaped.
@@ -28,7 +28,7 @@ echo "expel 2" > member1.in
 says member1 "gone 2 expelled"
 says member1 "proved 2 reaped"
 says member3 "start 6: 1 3"
-wait_for 10 "the end of the supervisor" test -e member2.status
+wait_for 60 "the end of the supervisor" test -e member2.status
 same "its status" "$(cat member2.status)" 137
 
 # Cut off: no proof can come, so nothing starts; it comes with the network.
@@ -39,7 +39,7 @@ says member1 "gone 3 host"
 "$lab" heal 3
 says member1 "proved 3 reaped"
 says member1 "start 7: 1"
-wait_for 20 "the end of the supervisor" test -e member3.status
+wait_for 60 "the end of the supervisor" test -e member3.status
 
 # Cut off and then killed: the report waits for somebody who can use it.
 member member3 3 -s
@@ -52,7 +52,7 @@ sleep 1
 "$lab" heal 3
 says member1 "proved 3 reaped"
 says member1 "start 9: 1"
-wait_for 20 "the end of the supervisor" test -e member3.status
+wait_for 60 "the end of the supervisor" test -e member3.status
 
 # Without its own supervisor: another one of that host holds its life lock.
 member member2 2

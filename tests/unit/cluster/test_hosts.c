@@ -256,6 +256,24 @@ static void test_clear_by_survey(void **state)
 	assert_false(hosts_want_survey(h));
 }
 
+/* Its supervisor has ended it, and is gone itself. */
+static void test_stranger_is_ended(void **state)
+{
+	const uint32_t pids[] = { 203, 204 };
+	struct group_msg dead = { .type = GM_DEAD };
+
+	hosts_begin_startup(h, now);
+	holders(1, NULL, 0, false);
+	holders(2, pids, 2, false);
+	holders(3, NULL, 0, false);
+	dead.dead.inc.pid = 204;
+	say(sup2, &dead);
+	assert_false(hosts_are_clear(h));
+	dead.dead.inc.pid = 203;
+	say(sup2, &dead);
+	assert_true(hosts_are_clear(h));
+}
+
 /* Gone, but not proved: looked after as a member, and no stranger. */
 static void test_holder_that_is_gone(void **state)
 {
@@ -300,6 +318,7 @@ int main(void)
 		STORY(test_acknowledged),
 		STORY(test_reasons),
 		STORY(test_clear_by_survey),
+		STORY(test_stranger_is_ended),
 		STORY(test_holder_that_is_gone),
 		STORY(test_clear_by_fence),
 	};
