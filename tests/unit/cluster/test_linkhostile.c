@@ -328,6 +328,45 @@ static void test_replay(void **state)
 	close_world();
 }
 
+/* Somebody listens in the place of a member: it gets nothing of the stream. */
+static void test_false_acceptor(void **state)
+{
+	struct world_options options = { .key = KEY };
+	struct link_peer false_one = { .id = 1, .inc = world_incarnation(1) };
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	struct link_shake hello, welcome;
+	uint8_t bytes[LINK_SHAKE_MAX];
+	socklen_t len = sizeof(at);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+	size_t size;
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(listener, (struct sockaddr *)&at, len), 0);
+	assert_int_equal(listen(listener, 16), 0);
+	getsockname(listener, (struct sockaddr *)&at, &len);
+	false_one.addr = world_addr("127.0.0.1", ntohs(at.sin_port));
+	node_open(&b, 2, &options);
+	assert_int_equal(links_add(b.links, &false_one), 0);
+	assert_int_equal(node_send(&b, 1, 0, 0, 0), 0);
+	links_push(b.links);
+	for (unsigned i = 0; i < 3; i++) {
+		fd = accept(listener, NULL, NULL);
+		assert_true(get_shake(fd, &hello, NULL, &size));
+		assert_int_equal(hello.type, LS_HELLO);
+		welcome = hello;
+		welcome.type = LS_WELCOME;
+		welcome.from = hello.to;
+		welcome.to = hello.from;
+		welcome.keyed = i != 0;
+		memset(welcome.mac, i == 1 ? 0 : 0x5a, sizeof(welcome.mac));
+		put(fd, bytes, link_shake_encode(&welcome, bytes));
+		await_refusal(fd, i == 0 ? LR_KEY_NONE : LR_KEY_WRONG);
+	}
+	assert_int_equal(node_info(&b, 1).connections, 0);
+	close(listener);
+	node_close(&b);
+}
+
 static void test_other_major(void **state)
 {
 	struct evil evil = { 0 };
@@ -516,6 +555,7 @@ int main(void)
 		cmocka_unit_test(test_idle_strangers),
 		cmocka_unit_test(test_unproved),
 		cmocka_unit_test(test_replay),
+		cmocka_unit_test(test_false_acceptor),
 		cmocka_unit_test(test_other_major),
 		cmocka_unit_test(test_wrong_order),
 		cmocka_unit_test(test_wrong_frames),

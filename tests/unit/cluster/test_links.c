@@ -536,6 +536,39 @@ static void test_removed_in_callback(void **state)
 	node_close(&b);
 }
 
+static _Atomic bool remove_returned;
+
+static void *remove_b(void *arg)
+{
+	node_remove(&a, &b);
+	remove_returned = true;
+	return NULL;
+}
+
+/* links_remove() waits for the callback that is running. */
+static void test_removed_beside_callback(void **state)
+{
+	pthread_t thread;
+
+	node_open(&a, 1, &(struct world_options){ 0 });
+	node_open(&b, 2, &(struct world_options){ 0 });
+	meet(&a, &b);
+	a.stopped = true;
+	send_some(&b, &a, 0, 10);
+	await(a.in_receive);
+	assert_int_equal(pthread_create(&thread, NULL, remove_b, NULL), 0);
+	await(!node_info(&a, 2).peer.id);
+	/* It has been taken out, and would return at once. */
+	usleep(20000);
+	assert_false(remove_returned);
+	a.stopped = false;
+	pthread_join(thread, NULL);
+	assert_false(a.in_receive);
+	assert_int_equal(a.next[2][0], 1);
+	node_close(&a);
+	node_close(&b);
+}
+
 static void *flood(void *arg)
 {
 	uint64_t i = 0;
@@ -620,6 +653,7 @@ int main(void)
 		cmocka_unit_test(test_next_life),
 		cmocka_unit_test(test_frozen_process),
 		cmocka_unit_test(test_removed_in_callback),
+		cmocka_unit_test(test_removed_beside_callback),
 		cmocka_unit_test(test_removed_under_load),
 		cmocka_unit_test(test_closed_at_any_time),
 	};
