@@ -183,6 +183,14 @@ static void check_deadlock(struct world *w, const struct seen_lock *a,
 		     a->info.lkid, b->info.lkid);
 }
 
+/* P6: a cancel that was accepted ends what it was for, or comes too late. */
+static void check_cancelled(struct world *w, const struct client *c)
+{
+	if (client_lives(w, c) && c->cancelled && !c->unlocking)
+		fail(w, "lock %08x of node %d: its cancel was forgotten",
+		     c->lkid, c->node);
+}
+
 /* P10: who is in the way of somebody has heard of it. */
 static void check_told(struct world *w, const struct client *holder)
 {
@@ -225,8 +233,10 @@ void check_quiet(struct world *w)
 				     r);
 		}
 	}
-	for (unsigned i = 0; i < w->client_high; i++)
+	for (unsigned i = 0; i < w->client_high; i++) {
 		check_told(w, &w->clients[i]);
+		check_cancelled(w, &w->clients[i]);
+	}
 }
 
 /* P6, P12: when all is given back and idle nothing is left. */

@@ -4,8 +4,8 @@
  *
  * The rules that hold at any moment are checked here, from what clients know:
  * no two incompatible modes (P1), one completion per call (P6), a BAST only
- * for a mode in the way (P10), the value block of the last writer or the mark
- * (P5); names as in docs/spec/dlm.md 9.3.
+ * for a mode in the way (P10); value blocks are in blocks.c (P5). Names as in
+ * docs/spec/dlm.md 9.3.
  */
 #include <errno.h>
 #include <string.h>
@@ -29,13 +29,13 @@ const struct dlm_name *resource_name(unsigned resource)
 	return name;
 }
 
-static bool alive(const struct world *w, const struct client *c)
+bool client_lives(const struct world *w, const struct client *c)
 {
 	return c->used && w->nodes[c->node].alive;
 }
 
 /* The mode that the client can rely on at this moment. */
-static int relies_on(const struct client *c)
+int client_relies_on(const struct client *c)
 {
 	if (c->unlocking || c->orphan)
 		return LKM_IV;
@@ -62,128 +62,16 @@ static void check_safety(struct world *w, const struct client *c)
 	for (unsigned i = 0; i < w->client_high; i++) {
 		const struct client *other = &w->clients[i];
 
-		if (other == c || !alive(w, other) ||
+		if (other == c || !client_lives(w, other) ||
 		    other->resource != c->resource)
 			continue;
-		if (conflict(relies_on(c), relies_on(other)))
+		if (conflict(client_relies_on(c), client_relies_on(other)))
 			fail(w,
 			     "resource %u: node %d lock %08x has mode %d, "
 			     "node %d lock %08x has mode %d",
 			     c->resource, c->node, c->lkid, c->held,
 			     other->node, other->lkid, other->held);
 	}
-}
-
-/* Value blocks */
-
-static void block_pack(uint8_t lvb[DLM_LVB_MAX], uint64_t value)
-{
-	memset(lvb, 0, DLM_LVB_MAX);
-	memcpy(lvb, &value, sizeof(value));
-	memcpy(lvb + LVBLEN - sizeof(value), &value, sizeof(value));
-}
-
-static void block_read(struct world *w, const struct client *c,
-		       const struct dlm_cast *cast)
-{
-	struct block *block = &w->blocks[c->resource];
-	bool marked = cast->sbflags & SBF_VALNOTVALID;
-	uint64_t value, tail;
-
-	memcpy(&value, cast->lvb, sizeof(value));
-	memcpy(&tail, cast->lvb + LVBLEN - sizeof(tail), sizeof(tail));
-	if (value != tail)
-		fail(w, "a torn value block: %llu %llu",
-		     (unsigned long long)value, (unsigned long long)tail);
-	if (marked && !block->may_doubt && w->faults == 0)
-		fail(w, "value block of %u marked invalid without reason",
-		     c->resource);
-	if (marked || (block->may_be_lost && value == 0))
-		return;
-	if (block->marked_ns && c->since_ns > block->marked_ns)
-		fail(w, "resource %u: read %llu, marked invalid before",
-		     c->resource, (unsigned long long)value);
-	/* beside a writer NL and CR may still read what was before */
-	if (cast->mode <= LKM_CR && value <= block->last)
-		return;
-	if (value != block->last || block->must_doubt)
-		fail(w, "resource %u: read %llu, last written %llu%s",
-		     c->resource, (unsigned long long)value,
-		     (unsigned long long)block->last,
-		     block->must_doubt ? ", and nobody can know" : "");
-}
-
-static bool writes(int from, int to)
-{
-	return (from == LKM_EX || (from == LKM_PW && to != LKM_EX));
-}
-
-/*
- * What goes with a call: a new value if the call writes, one that nobody may
- * ever see if it does not. An alternate mode can make a write of it.
- */
-static uint64_t block_value(struct world *w, const struct client *c, int to,
-			    uint32_t flags)
-{
-	if (writes(c->held, to))
-		return w->next_value++;
-	if (c->held == LKM_PW && (flags & (LKF_ALTPR | LKF_ALTCW)))
-		return w->blocks[c->resource].last;
-	return 1ull << 62;
-}
-
-/* From now on it may hold the last value again. */
-static void block_trust(struct block *block)
-{
-	block->must_doubt = false;
-	block->marked_ns = 0;
-}
-
-static void block_written(struct world *w, const struct client *c, int to,
-			  uint32_t flags, uint64_t value)
-{
-	struct block *block = &w->blocks[c->resource];
-
-	if (!block->used || !writes(c->held, to))
-		return;
-	if (w->trace)
-		printf("  node %d: lock %08x of resource %u %s %llu\n", c->node,
-		       c->lkid, c->resource,
-		       flags & LKF_IVVALBLK ? "invalidates, passing" : "writes",
-		       (unsigned long long)value);
-	if (flags & LKF_IVVALBLK) {
-		block->must_doubt = block->may_doubt = true;
-		return;
-	}
-	block->last = value;
-	block_trust(block);
-	block->may_be_lost = false;
-}
-
-/* The block of a resource lives as long as somebody has a lock on it. */
-void client_step_done(struct world *w)
-{
-	bool locked[RESOURCES_MAX] = { false };
-
-	for (unsigned i = 0; i < w->client_high; i++) {
-		const struct client *c = &w->clients[i];
-
-		if (alive(w, c) && c->held >= 0 && !c->unlocking && !c->orphan)
-			locked[c->resource] = true;
-	}
-	for (unsigned r = 0; r < w->resource_count; r++)
-		w->blocks[r].may_be_lost |= !locked[r];
-}
-
-/* A writer that can say no more leaves the value in doubt. */
-static void client_vanishes(struct world *w, struct client *c)
-{
-	struct block *block = &w->blocks[c->resource];
-
-	block->may_doubt |= c->held >= LKM_PW;
-	/* a conversion may have taken the write mode away (CONVDEADLK, ALT) */
-	if (block->used && relies_on(c) >= LKM_PW)
-		block->must_doubt = true;
 }
 
 void client_node_died(struct world *w, const struct node *node)
@@ -193,10 +81,10 @@ void client_node_died(struct world *w, const struct node *node)
 
 		if (!c->used || c->node != node->id)
 			continue;
-		client_vanishes(w, c);
+		block_vanishes(w, c);
 		c->used = false;
 	}
-	client_step_done(w);
+	blocks_step_done(w);
 }
 
 /* What comes back */
@@ -299,6 +187,7 @@ void client_told(struct world *w, struct node *node,
 		     node->id, up->cast.lkid);
 	if (c->orphan)
 		fail(w, "lock %08x: callback to a dead owner", c->lkid);
+	w->last_told[node->id] = (unsigned)(c - w->clients);
 	if (up->kind == DLM_UP_BAST)
 		told_bast(w, c, &up->cast);
 	else
@@ -381,6 +270,13 @@ static uint64_t ctx_of(const struct world *w, const struct client *c)
 	return c->serial * CLIENTS_MAX + (uint64_t)(c - w->clients);
 }
 
+static int some_mode(struct world *w)
+{
+	if (chance(w, w->profile->writes))
+		return LKM_PW + (int)choose(w, 2);
+	return (int)choose(w, 6);
+}
+
 static void do_request(struct world *w, struct node *node)
 {
 	struct client *c = client_new(w);
@@ -392,7 +288,7 @@ static void do_request(struct world *w, struct node *node)
 	c->node = node->id;
 	c->resource = (unsigned)choose(w, w->resource_count);
 	c->held = LKM_IV;
-	c->wanted = (int)choose(w, 6);
+	c->wanted = some_mode(w);
 	c->flags = request_flags(w, c->wanted);
 	c->wants_bast = chance(w, 80);
 	c->owner = 1 + (uint32_t)choose(w, 4);
@@ -432,7 +328,7 @@ static void do_convert(struct world *w, struct node *node, struct client *c,
 	value = block_value(w, c, to, c->flags);
 	if (w->blocks[c->resource].used)
 		c->flags |= LKF_VALBLK;
-	if (writes(c->held, to) && chance(w, 4))
+	if (block_writes(c->held, to) && chance(w, w->profile->marks))
 		c->flags |= LKF_IVVALBLK;
 	block_pack(lvb, value);
 	event.lock = (struct dlm_lock_args){
@@ -469,7 +365,7 @@ static void do_unlock(struct world *w, struct node *node, struct client *c,
 
 	if (w->blocks[c->resource].used)
 		flags |= LKF_VALBLK;
-	if (chance(w, 4) && idle)
+	if (chance(w, w->profile->marks) && idle)
 		flags |= LKF_IVVALBLK;
 	block_pack(lvb, value);
 	event.unlock = (struct dlm_unlock_args){ .lkid = c->lkid,
@@ -516,7 +412,7 @@ static void do_close(struct world *w, struct node *node, uint32_t owner)
 
 		if (!c->used || c->node != node->id || c->owner != owner)
 			continue;
-		client_vanishes(w, c);
+		block_vanishes(w, c);
 		w->blocks[c->resource].may_doubt = true;
 		c->used = false;
 	}
@@ -531,8 +427,13 @@ static void do_close(struct world *w, struct node *node, uint32_t owner)
 
 static struct client *pick(struct world *w, const struct node *node)
 {
-	struct client *found = NULL;
+	struct client *found = &w->clients[w->last_told[node->id]];
 	unsigned n = 0;
+
+	if (found->used && found->node == node->id && !found->unlocking &&
+	    chance(w, w->profile->again))
+		return found;
+	found = NULL;
 
 	for (unsigned i = 0; i < w->client_high; i++) {
 		struct client *c = &w->clients[i];
@@ -549,18 +450,18 @@ static void act_on(struct world *w, struct node *node, struct client *c)
 	unsigned how = (unsigned)choose(w, 100);
 
 	if (c->requesting || c->converting) {
-		if (how < 20)
+		if (how < w->profile->cancels)
 			do_cancel(w, node, c);
-		else if (how < 30)
+		else if (how < w->profile->cancels + 10)
 			do_unlock(w, node, c, LKF_FORCEUNLOCK);
-		else if (how < 34)
+		else if (how < w->profile->cancels + 14)
 			do_unlock(w, node, c, 0);
 	} else if (c->basts && how < 60) {
 		do_convert(w, node, c, LKM_NL);
-	} else if (how < 30) {
+	} else if (how < w->profile->unlocks) {
 		do_unlock(w, node, c, how < 5 ? LKF_FORCEUNLOCK : 0);
 	} else {
-		do_convert(w, node, c, (int)choose(w, 6));
+		do_convert(w, node, c, some_mode(w));
 	}
 }
 
@@ -613,7 +514,8 @@ void client_act(struct world *w, struct node *node)
 		return;
 	for (unsigned n = 1 + (unsigned)choose(w, 3); n; n--) {
 		c = pick(w, node);
-		if (!c || chance(w, 25))
+		if (!c ||
+		    (chance(w, 25) && w->client_high < w->profile->locks_max))
 			do_request(w, node);
 		else if (chance(w, 1))
 			do_close(w, node, 1 + (uint32_t)choose(w, 4));

@@ -187,7 +187,7 @@ static void plan_one(struct world *w, uint64_t at_ns)
 
 void faults_plan(struct world *w, uint64_t until_ns)
 {
-	unsigned faults = (unsigned)choose(w, 7);
+	unsigned faults = (unsigned)choose(w, w->profile->faults_max + 1);
 
 	if (chance(w, 20))
 		faults = 0;

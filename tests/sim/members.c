@@ -33,8 +33,10 @@ void node_boot(struct world *w, struct node *node)
 	config.incarnation = node->incarnation;
 	config.seed = ug_prng_u64(&w->prng);
 	/* short, so that REMOVE meets requests, or long */
-	config.toss_ns = w->seed % 2 ? 1 + choose(w, 20 * MS)
-				     : 200 * MS + choose(w, 2000 * MS);
+	config.toss_ns = w->profile->toss_us
+				 ? 1 + choose(w, w->profile->toss_us * 1000)
+			 : w->seed % 2 ? 1 + choose(w, 20 * MS)
+				       : 200 * MS + choose(w, 2000 * MS);
 	if (w->trace) {
 		config.trace = trace_line;
 		config.trace_arg = node;

@@ -15,7 +15,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 missed=0
 cc=${CC:-gcc}
-flags="-std=gnu17 -D_GNU_SOURCE -O1 -g -fno-strict-aliasing"
+flags="-std=gnu17 -D_GNU_SOURCE -O2 -g -fno-strict-aliasing"
 wrap="-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc"
 
 mkdir -p "$work/src" "$work/obj"
@@ -105,7 +105,25 @@ fault remove-of-used-record directory.c \
 fault remove-not-sent master.c \
 	'send_name(engine, rsb, dir, DLM_MSG_REMOVE, NULL);' '(void)dir;'
 fault directory-node-not-trusted master.c \
-	'if (from != dir && us != dir)' 'if (us != dir)'
+	'if (!from_dir && us != dir)' 'if (us != dir)'
+fault old-request-of-directory-node-trusted master.c \
+	'from == dir && !engine->old_message' 'from == dir'
+fault claim-of-the-master-ignored directory.c \
+	'correct_master(rsb, engine->config.nodeid, from);' ''
+fault accepted-request-proves-nothing reply.c \
+	'if (!rsb->master)
+		rsb->master = from;' ''
+fault unlock-over-conversion-writes unlock.c \
+	'if (lkb->wait_type == DLM_MSG_CONVERT)
+		unlock_writes_nothing(lkb);' ''
+fault slot-not-held slots.c \
+	'if (engine->config.hold_slots && slot)' 'if (0)'
+fault slot-of-another-forgotten slots.c \
+	'if (is_held(engine, &slots->slot[i]))' 'if (0)'
+fault slot-never-freed slots.c \
+	'if (!engine->held[i].free)' 'if (1)'
+fault slot-news-not-reported slots.c \
+	'if (!held || known || held->free)' 'if (1)'
 fault lvb-of-dead-writer-trusted lvb.c \
 	'		if (rsb->flags & RES_LVB_LOST)
 			rsb->flags |= RES_LVB_INVALID;' ''

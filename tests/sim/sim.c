@@ -78,7 +78,7 @@ static void one_schedule(uint64_t seed, bool trace, struct totals *totals)
 	seed_under_way = seed;
 	w->trace = trace;
 	world_setup(w, seed);
-	world_run(w, 1000 * MS);
+	world_run(w, world_run_ns(w));
 	world_heal(w);
 	world_run(w, w->now_ns + 100 * MS);
 	w->quiet = true;

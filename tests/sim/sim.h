@@ -9,6 +9,7 @@
  *   members.c  who is a member: lists, stop and start
  *   faults.c   deaths, leaves, freezes, lost links, partitions
  *   journals.c whose journal is clean, and who may have its slot
+ *   blocks.c   who has written which value block, who may read what
  *   client.c   processes that lock, and what they must never be told
  *   check.c    what must hold when nothing moves any more
  *   nomem.c    allocations that fail
@@ -65,6 +66,22 @@ struct event {
 	unsigned change;
 	uint64_t from_incarnation;
 	struct dlm_msg *msg;
+};
+
+/* How much of what happens in a run. */
+struct profile {
+	const char *name;
+	unsigned act_us;  /* between two acts of a node, at most */
+	unsigned again;	  /* %: act on the lock that was told something last */
+	unsigned cancels; /* %: cancel what is under way */
+	unsigned unlocks; /* %: give an idle lock back */
+	unsigned marks;	  /* %: mark the block in place of writing it */
+	unsigned writes;  /* %: ask for PW or EX, not for any mode */
+	unsigned resources_max;
+	unsigned locks_max; /* about */
+	unsigned faults_max;
+	unsigned toss_us; /* idle resources, at most; 0: by seed */
+	unsigned run_ms;
 };
 
 /* One lock of a client, from its request until it is gone. */
@@ -126,6 +143,7 @@ struct world {
 	struct ug_prng prng;
 	uint64_t now_ns;
 	bool trace;
+	const struct profile *profile;
 	bool nomem; /* allocations may fail */
 	unsigned node_count;
 	unsigned resource_count;
@@ -147,6 +165,7 @@ struct world {
 	/* clients */
 	struct client clients[CLIENTS_MAX];
 	unsigned client_high;
+	unsigned last_told[NODES_MAX + 1]; /* by node: whom */
 	struct block blocks[RESOURCES_MAX];
 	uint64_t next_value;
 	uint64_t next_serial;
@@ -178,6 +197,8 @@ void world_end(struct world *w);
 void world_heal(struct world *w);
 void event_put(struct event event);
 void event_post(uint64_t at_ns, enum kind kind, const struct node *node);
+/* Until when faults begin. */
+uint64_t world_run_ns(const struct world *w);
 /* How long anything takes: mostly short. */
 uint64_t delay(struct world *w);
 /* Give an event; updates are carried out. Returns what dlm_step() did. */
@@ -217,10 +238,25 @@ bool client_gives_back(struct world *w, struct node *node);
 void client_told(struct world *w, struct node *node,
 		 const struct dlm_update *up);
 void client_node_died(struct world *w, const struct node *node);
-void client_step_done(struct world *w);
+/* The mode that the client can rely on at this moment. */
+int client_relies_on(const struct client *c);
+bool client_lives(const struct world *w, const struct client *c);
 unsigned clients_left(const struct world *w);
 void clients_print(const struct world *w);
 const struct dlm_name *resource_name(unsigned resource);
+
+/* blocks.c */
+void block_pack(uint8_t lvb[DLM_LVB_MAX], uint64_t value);
+bool block_writes(int from, int to);
+uint64_t block_value(struct world *w, const struct client *c, int to,
+		     uint32_t flags);
+void block_read(struct world *w, const struct client *c,
+		const struct dlm_cast *cast);
+void block_trust(struct block *block);
+void block_written(struct world *w, const struct client *c, int to,
+		   uint32_t flags, uint64_t value);
+void block_vanishes(struct world *w, struct client *c);
+void blocks_step_done(struct world *w);
 
 /* check.c */
 void check_quiet(struct world *w);

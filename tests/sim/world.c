@@ -218,7 +218,7 @@ int node_step(struct world *w, struct node *node, struct dlm_event *event)
 		carry_out(w, node, &out);
 	}
 	dlm_updates_clear(&out);
-	client_step_done(w);
+	blocks_step_done(w);
 	slots_of_leavers(w, node);
 	return error;
 }
@@ -268,8 +268,9 @@ static void rearm_tick(struct world *w, struct node *node)
 
 static void on_client(struct world *w, struct node *node)
 {
-	event_post(w->now_ns + choose(w, w->quiet ? 40 * MS : 4 * MS),
-		   EV_CLIENT, node);
+	uint64_t pause_us = w->quiet ? 40000 : w->profile->act_us;
+
+	event_post(w->now_ns + choose(w, pause_us * 1000), EV_CLIENT, node);
 	slot_act(w, node);
 	if (node->leaving)
 		leave_act(w, node);
@@ -377,13 +378,38 @@ void world_run(struct world *w, uint64_t until_ns)
 	w->now_ns = until_ns;
 }
 
+static const struct profile profiles[] = {
+	{ "general", 4000, 0, 20, 30, 4, 0, RESOURCES_MAX, 1000, 6, 0, 1000 },
+	/* cancel, convert and unlock while the answers are on their way */
+	{ "impatient", 200, 70, 40, 20, 4, 10, 3, 50, 3, 0, 80 },
+	/* masters forget, others take over, the directory moves */
+	{ "churn", 2000, 20, 20, 70, 4, 0, 2, 50, 14, 3000, 600 },
+	/* writers mark, and die */
+	{ "marks", 2000, 40, 10, 10, 30, 50, 1, 50, 10, 0, 500 },
+};
+
+static const struct profile *some_profile(struct world *w)
+{
+	unsigned others = UG_ARRAY_SIZE(profiles) - 1;
+
+	return &profiles[chance(w, 50) ? 0 : 1 + choose(w, others)];
+}
+
+uint64_t world_run_ns(const struct world *w)
+{
+	return w->profile->run_ms * MS;
+}
+
 void world_setup(struct world *w, uint64_t seed)
 {
 	w->seed = seed;
 	ug_prng_seed(&w->prng, seed);
 	nomem_seed(seed);
+	w->profile = some_profile(w);
+	if (w->trace)
+		printf("profile %s\n", w->profile->name);
 	w->node_count = 1 + (unsigned)choose(w, NODES_MAX);
-	w->resource_count = 1 + (unsigned)choose(w, RESOURCES_MAX);
+	w->resource_count = 1 + (unsigned)choose(w, w->profile->resources_max);
 	w->nomem = chance(w, 25);
 	w->next_value = 1;
 	for (unsigned r = 0; r < w->resource_count; r++)
@@ -393,10 +419,11 @@ void world_setup(struct world *w, uint64_t seed)
 		if (chance(w, 80))
 			node_boot(w, &w->nodes[id]);
 		else
-			event_post(choose(w, 900 * MS), EV_JOIN, &w->nodes[id]);
+			event_post(choose(w, world_run_ns(w)), EV_JOIN,
+				   &w->nodes[id]);
 	}
 	event_post(choose(w, 5 * MS), EV_CHANGE, NULL);
-	faults_plan(w, 1000 * MS);
+	faults_plan(w, world_run_ns(w));
 }
 
 void world_heal(struct world *w)
