@@ -126,9 +126,14 @@ errno() {
 	esac
 }
 
+# Seconds of a time limit on this machine, now: UGFS_PATIENCE times as long.
+patiently() {
+	echo $(($1 * ${UGFS_PATIENCE:-1}))
+}
+
 # wait_for SECONDS WHAT COMMAND...: until the command succeeds.
 wait_for() {
-	local end=$((SECONDS + $1)) what=$2
+	local end=$((SECONDS + $(patiently "$1"))) what=$2
 	shift 2
 	until "$@"; do
 		[ "$SECONDS" -lt "$end" ] || fail "waiting for $what"

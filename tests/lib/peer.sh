@@ -4,7 +4,9 @@
 
 peer=$(readlink -m "$lib/../../../shared/peer-vm")
 [ -x "$peer/run.sh" ] || skip "no ../shared/peer-vm"
-"$peer/prepare.sh" > prepare.log 2>&1 ||
+# One at a time: others wait, and find it done.
+flock "${PEERVM_DIR:-/tmp/peer-vm}.lock" "$peer/prepare.sh" \
+	> prepare.log 2>&1 ||
 	fail "prepare.sh returned $?: $(tail -20 prepare.log)"
 
 # peer_interop [options of interop.sh] IMAGE: results in interop-out

@@ -23,7 +23,8 @@ timed() {
 # within SECONDS NAME COMMAND...: takes no longer; generous, against orders of
 # magnitude.
 within() {
-	local limit=$1 name=$2 start=$SECONDS
+	local limit name=$2 start=$SECONDS
+	limit=$(patiently "$1")
 	shift 2
 	timed "$name" "$@"
 	[ $((SECONDS - start)) -le "$limit" ] ||
