@@ -51,7 +51,8 @@ struct pages {
 	struct readahead pp_ra;
 
 	/* Data written but perhaps not durable; see file_sync.c. */
-	atomic_bool pp_unflushed;
+	atomic_uint_fast64_t pp_written; /* how often */
+	atomic_uint_fast64_t pp_flushed; /* as many of these are durable */
 	atomic_uint_fast64_t pp_flush_seq;
 };
 

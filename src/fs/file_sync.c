@@ -10,12 +10,24 @@
  * transaction): then the device is flushed alone.
  *
  * pp_flush_seq is the journal's sequence after the last data write: a flush
- * that makes it durable began later than that write ended.
+ * that makes it durable began later than that write ended. Writes are counted,
+ * so that a second fsync does not rely on the flush of the first before it
+ * has ended, and several may write at a time.
  */
 #include <errno.h>
 
 #include "fs/file.h"
 
+static void raise_to(atomic_uint_fast64_t *number, uint_fast64_t value)
+{
+	uint_fast64_t old = atomic_load(number);
+
+	while (old < value &&
+	       !atomic_compare_exchange_weak(number, &old, value))
+		;
+}
+
+/* The sequence first: who sees the count sees one that is late enough. */
 void file_note_written(struct inode *ip)
 {
 	struct pages *pp = atomic_load(&ip->i_pages);
@@ -25,8 +37,8 @@ void file_note_written(struct inode *ip)
 		pp = pages_get(ip);
 	if (!pp)
 		return;
-	atomic_store(&pp->pp_flush_seq, journal_sequence(j));
-	atomic_store(&pp->pp_unflushed, true);
+	raise_to(&pp->pp_flush_seq, journal_sequence(j));
+	atomic_fetch_add(&pp->pp_written, 1);
 }
 
 /* The device, if data has been written that no flush of the log has covered. */
@@ -34,16 +46,19 @@ static int flush_data(struct inode *ip)
 {
 	struct pages *pp = atomic_load(&ip->i_pages);
 	struct fs *fs = ip->i_fs;
-	int err;
+	uint64_t written;
+	int err = 0;
 
-	if (!pp || !fs->fs_opt.barriers ||
-	    !atomic_exchange(&pp->pp_unflushed, false))
+	if (!pp || !fs->fs_opt.barriers)
 		return 0;
-	if (journal_has_flushed(fs->fs_journal, atomic_load(&pp->pp_flush_seq)))
+	written = atomic_load(&pp->pp_written);
+	if (atomic_load(&pp->pp_flushed) >= written)
 		return 0;
-	err = blkdev_flush(fs->fs_dev);
-	if (err)
-		atomic_store(&pp->pp_unflushed, true);
+	if (!journal_has_flushed(fs->fs_journal,
+				 atomic_load(&pp->pp_flush_seq)))
+		err = blkdev_flush(fs->fs_dev);
+	if (!err)
+		raise_to(&pp->pp_flushed, written);
 	return err;
 }
 

@@ -12,8 +12,16 @@ static const struct blkdev_ops *file_ops;
 static struct blkdev_ops counting_ops;
 static atomic_uint flushes;
 
+/* Another thread makes this inode durable while the device is being flushed. */
+static struct inode *within_flush;
+
 static int counting_flush(struct blkdev *dev)
 {
+	struct inode *ip = within_flush;
+
+	within_flush = NULL;
+	if (ip)
+		assert_int_equal(fs_fsync(&volume_req, ip, true), 0);
 	atomic_fetch_add(&flushes, 1);
 	return file_ops->flush(dev);
 }
@@ -99,6 +107,22 @@ static void test_direct_overwrite(void **state)
 	end(&v, ip);
 }
 
+/* Who comes while the first flush is under way must not take it for his. */
+static void test_two_at_once(void **state)
+{
+	struct volume v;
+	struct inode *ip = begin(&v);
+
+	before_write = ip;
+	overwrite(ip, FS_IO_DIRECT);
+	atomic_store(&flushes, 0);
+	within_flush = ip;
+	assert_int_equal(fs_fsync(&volume_req, ip, true), 0);
+	assert_null(within_flush);
+	assert_int_equal(atomic_load(&flushes), 2);
+	end(&v, ip);
+}
+
 static void test_direct_overwrite_sync(void **state)
 {
 	struct volume v;
@@ -165,6 +189,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_direct_overwrite),
+		cmocka_unit_test(test_two_at_once),
 		cmocka_unit_test(test_direct_overwrite_sync),
 		cmocka_unit_test(test_overwrite),
 		cmocka_unit_test(test_overwrite_sync),
