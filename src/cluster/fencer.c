@@ -86,7 +86,10 @@ struct fencer {
 	struct target targets[FENCE_TARGETS_MAX];
 	/* Answered lately: a question can cross its answer. */
 	unsigned dead_next;
-	struct incarnation dead[DEAD_MAX];
+	struct {
+		struct incarnation inc;
+		uint64_t said_ns;
+	} dead[DEAD_MAX];
 	struct fencer_updates *updates; /* of the current step */
 	uint64_t now_ns;
 };
@@ -351,8 +354,10 @@ static void on_fence(struct fencer *f, struct group_proc from,
 static bool is_dead(const struct fencer *f, const struct incarnation *inc)
 {
 	for (unsigned i = 0; i < DEAD_MAX; i++)
-		if (incarnation_equal(&f->dead[i], inc))
-			return !incarnation_is_zero(inc);
+		if (f->dead[i].said_ns &&
+		    f->now_ns < f->dead[i].said_ns + FRESH_NS &&
+		    incarnation_equal(&f->dead[i].inc, inc))
+			return true;
 	return false;
 }
 
@@ -362,8 +367,12 @@ static void on_dead(struct fencer *f, struct group_proc from,
 {
 	struct target *t = find_target(f, from.node);
 
-	if (!is_dead(f, &dead->inc))
-		f->dead[f->dead_next++ % DEAD_MAX] = dead->inc;
+	if (!is_dead(f, &dead->inc)) {
+		unsigned at = f->dead_next++ % DEAD_MAX;
+
+		f->dead[at].inc = dead->inc;
+		f->dead[at].said_ns = f->now_ns;
+	}
 	if (t)
 		t->open_ns = 0;
 }

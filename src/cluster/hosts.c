@@ -25,11 +25,21 @@
 #define OWN_PROOF_NS (5 * (uint64_t)SEC_NS)
 /* A holder can be a member that is not known here yet, or is just leaving. */
 #define STRANGER_NS (3 * (uint64_t)SEC_NS)
+/* Supervisors that have begun with a host; only one of them really has. */
+#define BEGUN_MAX 8
+/* Those configured, and those that were. */
+#define HOSTS_MAX (2 * GROUP_PROCS_MAX)
 
 struct stranger {
 	struct group_holder holder;
 	uint64_t since_ns;
 	bool seen; /* in the last survey of its host */
+};
+
+/* A fence that began: it covers those who were missed by then. */
+struct begun {
+	struct group_proc actor;
+	uint64_t order;
 };
 
 struct host {
@@ -40,9 +50,10 @@ struct host {
 	bool clear;
 	enum fence_state fence; /* the last that was heard */
 	uint32_t by;
-	struct group_proc actor;
 	unsigned tries;
 	int status;
+	unsigned begun_count;
+	struct begun begun[BEGUN_MAX];
 	bool more; /* than the last survey could name */
 	unsigned strangers_count;
 	struct stranger strangers[GROUP_HOLDERS_MAX];
@@ -53,7 +64,7 @@ struct search {
 	struct incarnation inc;
 	uint32_t node;
 	uint64_t since_ns;
-	bool covered; /* by the fence that is under way */
+	uint64_t order; /* of its being missed, among fences that begin */
 	bool proved;
 	bool told;
 };
@@ -66,8 +77,10 @@ struct sup {
 
 struct hosts {
 	struct hosts_config config;
+	uint64_t order; /* counts what is ordered */
+	bool too_many;	/* configured nodes: some are not known of here */
 	unsigned count;
-	struct host list[GROUP_PROCS_MAX];
+	struct host list[HOSTS_MAX];
 	unsigned searches_count;
 	struct search searches[GROUP_MEMBERS_MAX];
 	unsigned sups_count;
@@ -102,7 +115,7 @@ static struct host *find_host(struct hosts *h, uint32_t node)
 	return NULL;
 }
 
-/* NULL: there are more than a ring can have; those are not known of. */
+/* NULL: no room for more. */
 static struct host *get_host(struct hosts *h, uint32_t node)
 {
 	struct host *host = find_host(h, node);
@@ -125,6 +138,8 @@ void hosts_nodes(struct hosts *h, const struct cluster_node *nodes,
 
 		if (host)
 			host->configured = true;
+		else
+			h->too_many = true;
 	}
 }
 
@@ -170,6 +185,7 @@ static void keep_search(struct hosts *h, struct search *kept, unsigned *count,
 		.inc = member->info.inc,
 		.node = member->proc.node,
 		.since_ns = now_ns,
+		.order = ++h->order,
 		.proved = host && host->down,
 	};
 
@@ -228,30 +244,39 @@ bool hosts_take_proof(struct hosts *h, struct incarnation *inc)
 
 /* What is said */
 
+static bool is_among(const struct group_proc *list, unsigned count,
+		     struct group_proc proc)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (list[i].node == proc.node && list[i].pid == proc.pid)
+			return true;
+	return false;
+}
+
+/* Whoever is gone ends nothing any more. */
+static void drop_begun(struct host *host, const struct group_proc *list,
+		       unsigned count)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < host->begun_count; i++)
+		if (is_among(list, count, host->begun[i].actor))
+			host->begun[kept++] = host->begun[i];
+	host->begun_count = kept;
+	if (host->fence == FENCE_BEGUN && !kept)
+		host->fence = FENCE_IDLE;
+}
+
 void hosts_procs(struct hosts *h, const struct group_proc *list, unsigned count)
 {
 	unsigned kept = 0;
 
-	for (unsigned i = 0; i < h->sups_count; i++) {
-		bool there = false;
-
-		for (unsigned j = 0; j < count; j++)
-			there |= list[j].node == h->sups[i].proc.node &&
-				 list[j].pid == h->sups[i].proc.pid;
-		if (there)
+	for (unsigned i = 0; i < h->sups_count; i++)
+		if (is_among(list, count, h->sups[i].proc))
 			h->sups[kept++] = h->sups[i];
-	}
 	h->sups_count = kept;
-	for (unsigned i = 0; i < h->count; i++) {
-		struct host *host = &h->list[i];
-		bool there = false;
-
-		for (unsigned j = 0; j < count; j++)
-			there |= list[j].node == host->actor.node &&
-				 list[j].pid == host->actor.pid;
-		if (host->fence == FENCE_BEGUN && !there)
-			host->fence = FENCE_IDLE;
-	}
+	for (unsigned i = 0; i < h->count; i++)
+		drop_begun(&h->list[i], list, count);
 }
 
 static void on_supervisor(struct hosts *h, struct group_proc from,
@@ -270,45 +295,73 @@ static void on_supervisor(struct hosts *h, struct group_proc from,
 		h->sups[h->sups_count++] = sup;
 }
 
-static void host_is_down(struct hosts *h, struct host *host, bool all)
+/* Those missed there before this point of the order have ended. */
+static void host_is_down(struct hosts *h, struct host *host, uint64_t order)
 {
 	host->down = !host->in_ring;
 	host->clear = true;
 	host->strangers_count = 0;
 	host->fence = FENCE_IDLE;
 	host->tries = 0;
+	host->begun_count = 0;
 	for (unsigned i = 0; i < h->searches_count; i++) {
 		struct search *search = &h->searches[i];
 
 		if (search->node == host->node &&
-		    (all || search->covered || host->down))
+		    (search->order < order || host->down))
 			search->proved = true;
 	}
+}
+
+static struct begun *find_begun(struct host *host, struct group_proc actor)
+{
+	for (unsigned i = 0; i < host->begun_count; i++)
+		if (is_among(&actor, 1, host->begun[i].actor))
+			return &host->begun[i];
+	return NULL;
+}
+
+/* Two can say so at once; which of them begins really is not known here. */
+static void note_begun(struct hosts *h, struct host *host,
+		       struct group_proc actor)
+{
+	struct begun *begun = find_begun(host, actor);
+
+	if (!begun && host->begun_count < BEGUN_MAX)
+		begun = &host->begun[host->begun_count++];
+	if (begun)
+		*begun = (struct begun){ actor, ++h->order };
+}
+
+static void forget_begun(struct host *host, struct group_proc actor)
+{
+	struct begun *begun = find_begun(host, actor);
+
+	if (begun)
+		*begun = host->begun[--host->begun_count];
 }
 
 static void on_fence(struct hosts *h, struct group_proc from,
 		     const struct group_fence *fence)
 {
 	struct host *host = get_host(h, fence->node);
-	bool known;
+	struct begun *begun;
 
 	if (!host)
 		return;
-	/* One that began before this process listened is not counted. */
-	known = host->fence == FENCE_BEGUN && host->actor.node == from.node &&
-		host->actor.pid == from.pid;
 	if (fence->state == FENCE_DONE) {
-		if (known)
-			host_is_down(h, host, false);
+		/* One that began before this process listened counts not. */
+		begun = find_begun(host, from);
+		if (begun)
+			host_is_down(h, host, begun->order);
 		return;
 	}
-	for (unsigned i = 0; i < h->searches_count; i++)
-		if (fence->state == FENCE_BEGUN &&
-		    h->searches[i].node == fence->node)
-			h->searches[i].covered = true;
+	if (fence->state == FENCE_BEGUN)
+		note_begun(h, host, from);
+	else
+		forget_begun(host, from);
 	host->fence = fence->state;
 	host->by = from.node;
-	host->actor = from;
 	host->tries = fence->tries;
 	host->status = fence->status;
 }
@@ -391,7 +444,7 @@ void hosts_message(struct hosts *h, struct group_proc from,
 	case GM_FENCE_ACK:
 		host = get_host(h, msg->node);
 		if (host)
-			host_is_down(h, host, true);
+			host_is_down(h, host, UINT64_MAX);
 		break;
 	case GM_DEAD:
 		on_dead(h, &msg->dead.inc);
@@ -417,7 +470,7 @@ bool hosts_are_clear(const struct hosts *h)
 	bool any = false;
 
 	for (unsigned i = 0; i < h->count; i++) {
-		if (h->list[i].configured && !h->list[i].clear)
+		if (h->too_many || (h->list[i].configured && !h->list[i].clear))
 			return false;
 		any |= h->list[i].configured;
 	}

@@ -170,6 +170,18 @@ static void test_unheard_begin(void **state)
 	assert_int_equal(proved(), 0);
 }
 
+/* Both say that they begin; the first one does, and its end counts. */
+static void test_two_begin(void **state)
+{
+	gone(3, 203);
+	fence(sup1, 3, FENCE_BEGUN, 0);
+	gone(3, 213);
+	fence(sup2, 3, FENCE_BEGUN, 0);
+	fence(sup1, 3, FENCE_DONE, 0);
+	assert_int_equal(proved(), 203);
+	assert_int_equal(proved(), 0);
+}
+
 static void test_acknowledged(void **state)
 {
 	struct group_msg msg = { .type = GM_FENCE_ACK, .node = 3 };
@@ -315,6 +327,7 @@ int main(void)
 		STORY(test_begun_after_the_failure),
 		STORY(test_host_stays_down),
 		STORY(test_unheard_begin),
+		STORY(test_two_begin),
 		STORY(test_acknowledged),
 		STORY(test_reasons),
 		STORY(test_clear_by_survey),
