@@ -41,12 +41,12 @@ struct evil {
 
 static uint64_t evil_stream = 99;
 
-/* a has the members b and EVIL. */
-static void open_world(const char *key)
+/* a has the members b and EVIL. A handshake may take a quarter of timeout_s. */
+static void open_world_for(const char *key, uint64_t timeout_s)
 {
 	struct world_options options = { .key = key,
 					 .ping_ns = SECOND_NS / 20,
-					 .timeout_ns = 4ull * SECOND_NS };
+					 .timeout_ns = timeout_s * SECOND_NS };
 	struct link_peer evil = { .id = EVIL,
 				  .inc = world_incarnation(EVIL),
 				  .addr = world_addr("127.0.0.1", 1) };
@@ -57,6 +57,11 @@ static void open_world(const char *key)
 	node_add(&a, &b, 0);
 	node_add(&b, &a, 0);
 	assert_int_equal(links_add(a.links, &evil), 0);
+}
+
+static void open_world(const char *key)
+{
+	open_world_for(key, 4);
 }
 
 /* The true members do not notice any of it. */
@@ -243,28 +248,42 @@ static void test_random_bytes(void **state)
 	close_world();
 }
 
-/* Connections that say nothing hold little, and not for long. */
-static void test_idle_strangers(void **state)
+/* The oldest go at once when there are too many; */
+static void test_many_strangers(void **state)
 {
 	unsigned before;
 	int fds[FLOOD];
 
-	open_world(KEY);
+	open_world_for(KEY, 1000);
 	talk();
 	before = world_descriptors();
 	for (unsigned i = 0; i < FLOOD; i++)
 		fds[i] = dial();
-	/* Each of theirs and of ours, of which most have been closed again. */
 	await(world_descriptors() <= before + FLOOD + LINK_STRANGERS_MAX);
-	talk();
+	for (unsigned i = 0; i < FLOOD - LINK_STRANGERS_MAX; i++)
+		await_close(fds[i]);
 	/* A member still gets in between. */
 	links_break(b.links);
 	talk();
-	for (unsigned i = 0; i < FLOOD; i++)
-		await_close(fds[i]);
+	for (unsigned i = FLOOD - LINK_STRANGERS_MAX; i < FLOOD; i++)
+		close(fds[i]);
 	await(world_descriptors() <= before);
 	node_close(&a);
 	node_close(&b);
+}
+
+/* the others when they have said nothing for too long. */
+static void test_idle_strangers(void **state)
+{
+	int fds[10];
+
+	open_world(KEY);
+	for (unsigned i = 0; i < 10; i++)
+		fds[i] = dial();
+	talk();
+	for (unsigned i = 0; i < 10; i++)
+		await_close(fds[i]);
+	close_world();
 }
 
 static void test_unproved(void **state)
@@ -552,6 +571,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random_bytes),
+		cmocka_unit_test(test_many_strangers),
 		cmocka_unit_test(test_idle_strangers),
 		cmocka_unit_test(test_unproved),
 		cmocka_unit_test(test_replay),
