@@ -86,9 +86,10 @@ static void wake(void *arg, enum fs_work work)
 
 static const struct fs_host_ops host_ops = {.wake = wake};
 
-void volume_mount(struct volume *v)
+void volume_mount_on(struct volume *v, struct blkdev *dev)
 {
 	struct fs_params params = {
+		.dev = dev,
 		.who = "test",
 		.opt = v->opt,
 		.host = &host_ops,
@@ -101,16 +102,23 @@ void volume_mount(struct volume *v)
 	pthread_cond_init(&v->cond, NULL);
 	v->wanted = 0;
 	v->stop = false;
-	err = blkdev_open_file(v->path, BLK_OPEN_EXCL, &v->dev);
-	if (err)
-		die("open", strerror(-err));
-	params.dev = v->dev;
+	v->dev = dev;
 	err = fs_mount(&params, &v->fs, why, sizeof(why));
 	if (err)
 		die("mount", why);
 	if (pthread_create(&v->thread, NULL, work_thread, v))
 		die("thread", "cannot be made");
 	v->running = true;
+}
+
+void volume_mount(struct volume *v)
+{
+	struct blkdev *dev;
+	int err = blkdev_open_file(v->path, BLK_OPEN_EXCL, &dev);
+
+	if (err)
+		die("open", strerror(-err));
+	volume_mount_on(v, dev);
 }
 
 static void stop_thread(struct volume *v)

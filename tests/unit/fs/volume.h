@@ -41,6 +41,9 @@ void volume_make(struct volume *v, const struct volume_geometry *geometry);
 /* Open the device and mount. Fails the test with the sentence if it cannot. */
 void volume_mount(struct volume *v);
 
+/* The same on a device that has been opened, for one with layers on it. */
+void volume_mount_on(struct volume *v, struct blkdev *dev);
+
 /* Unmount cleanly and close the device. */
 void volume_unmount(struct volume *v);
 
