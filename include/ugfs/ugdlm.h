@@ -131,7 +131,8 @@ struct ugdlm_request {
 int ugdlm_lock(struct ugdlm *ls, const struct ugdlm_request *req);
 
 /*
- * Unlock; UGDLM_CANCEL: end the operation under way instead; FORCEUNLOCK: both.
+ * Unlock; UGDLM_CANCEL: end the operation under way instead; FORCEUNLOCK: both,
+ * and a grant that has not been told yet is not told any more.
  * UGDLM_VALBLK writes lksb->lvb if the lock is held in PW or EX. The end is
  * told by the ast of the last request: UGDLM_UNLOCKED, or, of a cancelled
  * operation, UGDLM_CANCELLED (or another status, if it ended first). Of a

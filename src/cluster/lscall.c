@@ -63,10 +63,25 @@ static uint32_t place(const struct ugdlm *ls, uint32_t lkid)
 	return (lkid * 0x9e3779b1u >> 7) & ls->table_mask;
 }
 
+/* Its request has not been given to the engine, or has ended before. */
+static struct ls_lock *find_without_id(const struct ugdlm *ls,
+				       const struct ugdlm_lksb *lksb)
+{
+	struct ls_call *call;
+	struct ls_lock *lock;
+
+	cds_list_for_each_entry (call, &ls->waiting, list)
+		if (call->lock->lksb == lksb && !call->lock->lkid)
+			return call->lock;
+	cds_list_for_each_entry (lock, &ls->ready, ready)
+		if (lock->lksb == lksb && !lock->lkid)
+			return lock;
+	return NULL;
+}
+
 static struct ls_lock *find(const struct ugdlm *ls,
 			    const struct ugdlm_lksb *lksb)
 {
-	struct ls_call *call;
 	struct ls_lock *lock;
 
 	if (lksb->lkid) {
@@ -75,11 +90,7 @@ static struct ls_lock *find(const struct ugdlm *ls,
 			lock = lock->hash_next;
 		return lock;
 	}
-	/* Its request has not been given to the engine, or has failed. */
-	cds_list_for_each_entry (call, &ls->waiting, list)
-		if (call->lock->lksb == lksb && !call->lock->lkid)
-			return call->lock;
-	return NULL;
+	return find_without_id(ls, lksb);
 }
 
 static int table_grow(struct ugdlm *ls)
@@ -258,6 +269,8 @@ int ls_give(struct ugdlm *ls, struct ls_call *call)
 	err = ls_step_only(ls, &event);
 	if (!err) {
 		if (call->kind == LS_CALL_REQUEST) {
+			/* Also to be found by, if it had to wait. */
+			call->lock->lksb->lkid = event.lock.lkid;
 			call->lock->lkid = event.lock.lkid;
 			table_insert(ls, call->lock);
 		}
@@ -379,7 +392,7 @@ static int request(struct ugdlm *ls, const struct ugdlm_request *req)
 	req->lksb->mode = UGDLM_IV;
 	req->lksb->sbflags = 0;
 	req->lksb->lvb_valid = false;
-	req->lksb->lkid = lock->lkid;
+	req->lksb->lkid = lock->lkid; /* 0 while it waits here */
 	return 0;
 }
 
@@ -467,12 +480,19 @@ static int force(struct ugdlm *ls, struct ls_lock *lock, struct ls_call *call,
 		 bool inline_ok)
 {
 	struct ls_call *waiting = lock->waiting;
+	int err;
 
 	if (lock->gone)
 		return 0;
-	if (!waiting)
-		return lock->pending & LS_UNLOCK ? 0
-						 : enter(ls, call, inline_ok);
+	if (!waiting && (lock->pending & LS_UNLOCK))
+		return 0;
+	/* A grant that has not been told yet will not be told. */
+	if (!waiting) {
+		err = enter(ls, call, inline_ok);
+		if (!err && !lock->gone)
+			ls_callbacks_drop(ls, lock);
+		return err;
+	}
 	if (waiting->kind == LS_CALL_REQUEST)
 		return end_here(ls, lock, UGDLM_UNLOCKED, inline_ok);
 	if (waiting->kind == LS_CALL_UNLOCK && (lock->pending & LS_UNLOCK)) {
@@ -483,6 +503,7 @@ static int force(struct ugdlm *ls, struct ls_lock *lock, struct ls_call *call,
 	if (waiting->kind == LS_CALL_CONVERT)
 		lock->pending = 0;
 	lock->pending |= LS_UNLOCK;
+	ls_callbacks_drop(ls, lock);
 	waiting->kind = LS_CALL_UNLOCK;
 	waiting->flags = call->flags;
 	memcpy(waiting->lvb, call->lvb, sizeof(waiting->lvb));

@@ -113,6 +113,9 @@ void ls_callbacks_drop(struct ugdlm *ls, struct ls_lock *lock)
 		put_callback(ls, cb);
 	}
 	lock->casts = 0;
+	if (lock->in_ready)
+		cds_list_del(&lock->ready);
+	lock->in_ready = false;
 }
 
 /* What may be delivered now */
@@ -225,6 +228,14 @@ static int cast(struct ugdlm *ls, struct ls_lock *lock,
 {
 	struct ls_callback *cb;
 
+	/*
+	 * Whoever has forced the unlock must not take a grant that crosses it
+	 * for a lock: the master has forgotten it, perhaps.
+	 */
+	if ((lock->pending & LS_UNLOCK) && told->mode != LKM_IV) {
+		end_operation(ls, lock, told->mode);
+		return 0;
+	}
 	if (may_be_inline(ls, lock)) {
 		end_operation(ls, lock, told->mode);
 		write_lksb(lock, told);
@@ -237,6 +248,8 @@ static int cast(struct ugdlm *ls, struct ls_lock *lock,
 	if (!cb)
 		return -ENOMEM;
 	*cb = *told;
+	if (told->status == UGDLM_UNLOCKED)
+		ls_callbacks_drop(ls, lock); /* that it was granted before */
 	end_operation(ls, lock, told->mode);
 	append(lock, cb);
 	lock->casts++;
@@ -299,10 +312,6 @@ void ls_cast_lost(struct ugdlm *ls, struct ls_lock *lock)
 	lock->pending = 0;
 	lock->mode = LKM_IV;
 	lock->gone = true;
-	if (lock->in_ready) {
-		cds_list_del(&lock->ready);
-		lock->in_ready = false;
-	}
 	if (!waits)
 		return;
 	lock->lost = true;

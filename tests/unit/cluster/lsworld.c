@@ -658,17 +658,30 @@ unsigned world_dispatch(struct world *w, unsigned id)
 			      : 0;
 }
 
-/* Recovery polls, and what had no memory is tried again: let time pass. */
+void world_dispatch_some(struct world *w, unsigned id, unsigned max)
+{
+	if (w->node[id].ls)
+		ugdlm_dispatch(w->node[id].ls, max);
+}
+
+/*
+ * Recovery polls, and what had no memory is tried again: let time pass. A member
+ * that is dead is asked for ever.
+ */
 static void move(struct world *w, bool dispatch)
 {
-	for (unsigned quiet = 0; quiet < 20;) {
+	unsigned ticks = 0;
+
+	for (unsigned quiet = 0; quiet < 20 && ticks < 500;) {
 		bool any = deliver_round(w);
 
 		for (unsigned id = 1; dispatch && id <= WORLD_NODES; id++)
 			any |= world_dispatch(w, id) > 0;
 		quiet = any ? 0 : quiet + 1;
-		if (!any)
+		if (!any) {
 			world_tick(w, 20000000);
+			ticks++;
+		}
 	}
 }
 
@@ -733,7 +746,7 @@ void world_free(struct world *w)
 
 /* Locks */
 
-static void on_ast(void *ctx, struct ugdlm_lksb *lksb)
+void test_lock_ast(void *ctx, struct ugdlm_lksb *lksb)
 {
 	struct test_lock *lock = ctx;
 
@@ -742,7 +755,7 @@ static void on_ast(void *ctx, struct ugdlm_lksb *lksb)
 	lock->asts++;
 }
 
-static void on_bast(void *ctx, struct ugdlm_lksb *lksb, enum ugdlm_mode blocked)
+void test_lock_bast(void *ctx, struct ugdlm_lksb *lksb, enum ugdlm_mode blocked)
 {
 	struct test_lock *lock = ctx;
 
@@ -759,8 +772,8 @@ int lock_request(struct world *w, unsigned id, struct test_lock *lock,
 		.name = name,
 		.name_len = strlen(name),
 		.lksb = &lock->lksb,
-		.ast = on_ast,
-		.bast = on_bast,
+		.ast = test_lock_ast,
+		.bast = test_lock_bast,
 		.ctx = lock,
 		.timeout_ms = flags & UGDLM_TIMEOUT ? 1000 : 0,
 	};
@@ -775,8 +788,8 @@ int lock_convert(struct test_lock *lock, enum ugdlm_mode mode, uint32_t flags)
 		.mode = mode,
 		.flags = flags | UGDLM_CONVERT,
 		.lksb = &lock->lksb,
-		.ast = on_ast,
-		.bast = on_bast,
+		.ast = test_lock_ast,
+		.bast = test_lock_bast,
 		.ctx = lock,
 		.timeout_ms = flags & UGDLM_TIMEOUT ? 1000 : 0,
 	};

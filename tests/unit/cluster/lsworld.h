@@ -80,6 +80,7 @@ void world_settle(struct world *w);
 void world_move(struct world *w);
 void world_tick(struct world *w, uint64_t ns);
 unsigned world_dispatch(struct world *w, unsigned id);
+void world_dispatch_some(struct world *w, unsigned id, unsigned max);
 void world_room(struct world *w, unsigned id);
 
 /* The log of events since the last call. */
@@ -94,6 +95,11 @@ struct test_lock {
 	unsigned basts;
 	enum ugdlm_mode blocked;
 };
+
+/* Of such a lock, which is their ctx. */
+void test_lock_ast(void *ctx, struct ugdlm_lksb *lksb);
+void test_lock_bast(void *ctx, struct ugdlm_lksb *lksb,
+		    enum ugdlm_mode blocked);
 
 int lock_request(struct world *w, unsigned id, struct test_lock *lock,
 		 const char *name, enum ugdlm_mode mode, uint32_t flags);
