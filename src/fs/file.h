@@ -200,8 +200,8 @@ void readahead_plan(struct pages *pp, uint64_t index, uint32_t count,
 ssize_t direct_read(const struct fs_req *req, struct inode *ip, void *buf,
 		    size_t room, size_t len, uint64_t offset);
 /*
- * Write over mapped blocks only; glock EX held. 0, or 1: not possible, use
- * the pages; or -errno.
+ * Write over mapped blocks only, within the size; glock EX held, perhaps with
+ * others that do the same. 0, or 1: not possible, use the pages; or -errno.
  */
 int direct_write(const struct fs_req *req, struct inode *ip, const void *buf,
 		 size_t len, uint64_t offset, unsigned io_flags);

@@ -614,15 +614,34 @@ static ssize_t write_pages(struct piece *p, size_t len)
 	return done ? (ssize_t)done : err;
 }
 
-static ssize_t write_direct(struct piece *p, size_t len)
+/*
+ * Direct writes of what has its place already go at the same time: they change
+ * neither size nor mapping, and leave no page, so all they need is that nobody
+ * else does. Two of them for one block end in any order, as on any device.
+ * 1: not of this kind, nothing has been done.
+ */
+static int write_in_place(struct piece *p, size_t len)
 {
-	ssize_t n = direct_write(p->req, p->ip, p->buf, len, p->offset,
-				 p->io_flags);
+	struct glock_holder gh;
 	int err;
 
-	if (n <= 0)
-		return n ? n : (ssize_t)len;
-	n = write_pages(p, len);
+	if (!(p->io_flags & FS_IO_DIRECT) || (p->io_flags & FS_IO_APPEND) ||
+	    !len)
+		return 1;
+	err = inode_lock_together(p->req, p->ip, &gh);
+	if (err)
+		return err;
+	err = direct_write(p->req, p->ip, p->buf, len, p->offset, p->io_flags);
+	inode_unlock(&gh);
+	return err;
+}
+
+/* What is not in place: by way of the pages. */
+static ssize_t write_through(struct piece *p, size_t len)
+{
+	ssize_t n = write_pages(p, len);
+	int err;
+
 	if (n <= 0)
 		return n;
 	err = file_writeback(p->ip);
@@ -660,7 +679,7 @@ static ssize_t write_locked(struct piece *p, size_t len)
 	if (!len)
 		return (ssize_t)wanted;
 	if (p->io_flags & FS_IO_DIRECT)
-		return write_direct(p, len);
+		return write_through(p, len);
 	n = write_pages(p, len);
 	/* What a mapping has beyond the size is not part of the file. */
 	return n == (ssize_t)len && p->io_flags & FS_IO_MAPPED ? (ssize_t)wanted
@@ -716,11 +735,16 @@ ssize_t fs_write(const struct fs_req *req, struct inode *ip, const void *buf,
 	if (err)
 		return err;
 	p.buf = buf;
-	err = inode_lock(req, ip, LM_ST_EXCLUSIVE, &gh);
-	if (err)
-		return fs_fault(ip->i_fs, err);
-	n = write_locked(&p, UG_MIN(len, (size_t)INT32_MAX));
-	inode_unlock(&gh);
+	len = UG_MIN(len, (size_t)INT32_MAX);
+	err = write_in_place(&p, len);
+	n = err ? err : (ssize_t)len;
+	if (err == 1) {
+		err = inode_lock(req, ip, LM_ST_EXCLUSIVE, &gh);
+		if (err)
+			return fs_fault(ip->i_fs, err);
+		n = write_locked(&p, len);
+		inode_unlock(&gh);
+	}
 	if (n > 0 && (must_wait(ip, 0, io_flags & ~FS_IO_DIRECT)))
 		n = make_durable(ip, n, io_flags);
 	return n < 0 ? fs_fault(ip->i_fs, (int)n) : n;

@@ -154,28 +154,52 @@ const struct glock_ops inode_glock_ops = {
 
 /* ---- locking ---- */
 
-int inode_lock(const struct fs_req *req, struct inode *ip, enum lm_state state,
-	       struct glock_holder *gh)
+/* The glock, of an inode that is alive. */
+static int lock_alive(const struct fs_req *req, struct inode *ip,
+		      enum lm_state state, unsigned flags,
+		      struct glock_holder *gh)
 {
 	unsigned st;
 	int err;
 
-	err = glock_nq(ip->i_gl, state, req->nowait ? GL_NOWAIT : 0, gh);
+	err = glock_nq(ip->i_gl, state, flags | (req->nowait ? GL_NOWAIT : 0),
+		       gh);
 	if (err) {
 		glock_holder_init(gh);
 		return err;
 	}
 	st = atomic_load_explicit(&ip->i_state, memory_order_relaxed);
-	if (ug_unlikely(st & (INODE_FREEING | INODE_BAD)))
-		err = st & INODE_BAD ? -EIO : -ESTALE;
-	else if (ug_unlikely((ip->i_flags & GFS2_DIF_TRUNC_IN_PROG) &&
-			     state == LM_ST_EXCLUSIVE && !ip->i_fs->fs_rdonly))
-		/* Whoever sets the flag holds EX until it is off again: a
-		 * crash has left it. */
-		err = req->nowait ? -EAGAIN : file_finish_truncate(ip);
+	if (ug_likely(!(st & (INODE_FREEING | INODE_BAD))))
+		return 0;
+	inode_unlock(gh);
+	return st & INODE_BAD ? -EIO : -ESTALE;
+}
+
+int inode_lock(const struct fs_req *req, struct inode *ip, enum lm_state state,
+	       struct glock_holder *gh)
+{
+	int err = lock_alive(req, ip, state, 0, gh);
+
+	if (err || ug_likely(!(ip->i_flags & GFS2_DIF_TRUNC_IN_PROG)) ||
+	    state != LM_ST_EXCLUSIVE || ip->i_fs->fs_rdonly)
+		return err;
+	/* Whoever sets the flag holds EX until it is off again: a crash has
+	 * left it. */
+	err = req->nowait ? -EAGAIN : file_finish_truncate(ip);
 	if (err)
 		inode_unlock(gh);
 	return err;
+}
+
+int inode_lock_together(const struct fs_req *req, struct inode *ip,
+			struct glock_holder *gh)
+{
+	int err = lock_alive(req, ip, LM_ST_EXCLUSIVE, GL_NODE_SCOPE, gh);
+
+	if (err || ug_likely(!(ip->i_flags & GFS2_DIF_TRUNC_IN_PROG)))
+		return err;
+	inode_unlock(gh);
+	return 1;
 }
 
 void inode_unlock(struct glock_holder *gh)

@@ -159,6 +159,13 @@ extern const struct glock_ops inode_glock_ops;
  */
 int inode_lock(const struct fs_req *req, struct inode *ip,
 	       enum lm_state state, struct glock_holder *gh);
+/*
+ * EX, together with other holders of this kind: nobody reads, and nobody
+ * changes size or mapping. 1, with nothing locked: something must be put in
+ * order first, which inode_lock() does. Errors as of inode_lock().
+ */
+int inode_lock_together(const struct fs_req *req, struct inode *ip,
+			struct glock_holder *gh);
 void inode_unlock(struct glock_holder *gh);
 
 /* i_lock with respect to req->nowait: 0 or -EAGAIN. */
