@@ -149,13 +149,15 @@ void cluster_wait_text(const struct cluster_wait *wait, char *buf, size_t len);
 
 /*
  * An administrator says that this node (name, address or number) is down, and
- * has been since it was missed: as good as a fence. 0: everybody has been
- * told. -ENOENT: not a node of this cluster; -EBUSY: it is this one; or as
- * cluster_join().
+ * has been since it was missed: as good as a fence. 0: everybody will be
+ * told. -ENOENT: not a node of this cluster; -EBUSY: it is this one; -EIO.
  */
 int cluster_fence_ack(struct cluster *c, const char *node);
 
-/* The same from any process of any node, also one without mounts. */
+/*
+ * The same from any process of any node, also one without mounts; but not from
+ * one that has joined. 0: everybody has been told; why: as cluster_join().
+ */
 int fence_ack_send(const char *node, char *why, size_t why_len);
 
 /* One node of corosync's configuration. */

@@ -22,6 +22,8 @@ int fence_ack_find(const char *node, uint32_t *id)
 	struct cluster_node nodes[GROUP_PROCS_MAX];
 	int count = cluster_nodes(nodes, UG_ARRAY_SIZE(nodes));
 	char number[16];
+	unsigned id_given;
+	int end = 0;
 
 	if (count < 0)
 		return count;
@@ -33,7 +35,12 @@ int fence_ack_find(const char *node, uint32_t *id)
 		*id = nodes[i].id;
 		return 0;
 	}
-	return -ENOENT;
+	/* One that has been taken out of the configuration since. */
+	if (sscanf(node, "%u%n", &id_given, &end) != 1 || node[end] ||
+	    !id_given || id_given > NODE_ID_MAX)
+		return -ENOENT;
+	*id = id_given;
+	return 0;
 }
 
 struct speaker {

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /*
- * The node with this name, address or number. 0; -ENOENT: corosync is
- * configured with none such; -EIO: corosync does not answer.
+ * The node with this name, address or number; a number need not be configured.
+ * 0; -ENOENT: no such node; -EIO: corosync does not answer.
  */
 int fence_ack_find(const char *node, uint32_t *id);
 

@@ -169,3 +169,28 @@ bool fence_agent_ended(struct fence_agent *a, int *status)
 		*status = FENCE_END_KILLED;
 	return true;
 }
+
+void fence_end_text(int status, char *buf, size_t len)
+{
+	switch (status) {
+	case FENCE_END_KILLED:
+		snprintf(buf, len, "was killed");
+		break;
+	case FENCE_END_TIMEOUT:
+		snprintf(buf, len, "ran for too long");
+		break;
+	case FENCE_END_NOT_RUN:
+		snprintf(buf, len, "could not be run");
+		break;
+	case FENCE_END_IN_RING:
+		snprintf(buf, len,
+			 "said that the host was off, but it was not");
+		break;
+	case FENCE_END_NO_QUORUM:
+		snprintf(buf, len, "was stopped for want of quorum");
+		break;
+	default:
+		snprintf(buf, len, "ended with status %d", status);
+		break;
+	}
+}

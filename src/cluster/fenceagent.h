@@ -19,6 +19,7 @@
 #define UG_CLUSTER_FENCEAGENT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -34,8 +35,8 @@ struct fence_order {
 struct fence_agent {
 	uint32_t node;
 	pid_t pid;
-	int pidfd;	 /* readable at its end; -1: not running */
-	int output;	 /* readable when it has printed something; -1: closed */
+	int pidfd;  /* readable at its end; -1: not running */
+	int output; /* readable when it has printed something; -1: closed */
 	uint64_t end_ns; /* when it has run for too long, monotonic */
 	bool killed;
 	enum fence_end why; /* it was killed */
@@ -58,5 +59,8 @@ void fence_agent_kill(struct fence_agent *a, enum fence_end why);
  * and a may be used again.
  */
 bool fence_agent_ended(struct fence_agent *a, int *status);
+
+/* What a status that is not 0 means, as "the command ...". */
+void fence_end_text(int status, char *buf, size_t len);
 
 #endif

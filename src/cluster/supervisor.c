@@ -103,10 +103,12 @@ static void find_name(uint32_t node, char *name, size_t size)
 static void fence_ended(struct supervisor *s, uint32_t node, int status)
 {
 	struct fencer_event ev = { .kind = FENCER_ENDED };
+	char failure[64];
 
+	fence_end_text(status, failure, sizeof(failure));
 	if (status)
-		ug_warn("fence", "node %u: the fence command has failed: %s%d",
-			node, status > 0 ? "exit status " : "reason ", status);
+		ug_warn("fence", "node %u: the fence command %s", node,
+			failure);
 	else
 		ug_info("fence", "node %u: the fence command has succeeded",
 			node);

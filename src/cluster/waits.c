@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "cluster/clock.h"
 #include "cluster/cluster_impl.h"
+#include "cluster/fenceagent.h"
 
 void waits_read_nodes(struct cluster *c)
 {
@@ -149,39 +150,15 @@ static void who_text(const struct cluster_wait *wait, char *buf, size_t len)
 			 wait->name[0] ? wait->name : "node", wait->node);
 }
 
-static void failure_text(int status, char *buf, size_t len)
-{
-	switch (status) {
-	case FENCE_END_KILLED:
-		snprintf(buf, len, "was killed");
-		break;
-	case FENCE_END_TIMEOUT:
-		snprintf(buf, len, "ran for too long");
-		break;
-	case FENCE_END_NOT_RUN:
-		snprintf(buf, len, "could not be run");
-		break;
-	case FENCE_END_IN_RING:
-		snprintf(buf, len,
-			 "said that the host was off, but it was not");
-		break;
-	case FENCE_END_NO_QUORUM:
-		snprintf(buf, len, "was stopped for want of quorum");
-		break;
-	default:
-		snprintf(buf, len, "ended with status %d", status);
-		break;
-	}
-}
-
 void cluster_wait_text(const struct cluster_wait *wait, char *buf, size_t len)
 {
-	char who[NODE_NAME_MAX + 64], failure[64];
+	char who[NODE_NAME_MAX + 64], failure[64], node[NODE_NAME_MAX + 1];
 	const char *missed = wait->inc.pid ? "is gone and not proved dead"
 					   : "may have used the volume before";
 
+	snprintf(node, sizeof(node), "%u", wait->node);
 	who_text(wait, who, sizeof(who));
-	failure_text(wait->status, failure, sizeof(failure));
+	fence_end_text(wait->status, failure, sizeof(failure));
 	switch (wait->reason) {
 	case CLUSTER_WAIT_QUORUM:
 		snprintf(buf, len, "the cluster has no quorum");
@@ -216,7 +193,7 @@ void cluster_wait_text(const struct cluster_wait *wait, char *buf, size_t len)
 			 wait->reason == CLUSTER_WAIT_MANUAL
 				 ? "fencing is manual"
 				 : "no fence command is configured",
-			 wait->name);
+			 wait->name[0] ? wait->name : node);
 		break;
 	case CLUSTER_WAIT_STARTUP:
 		snprintf(buf, len,

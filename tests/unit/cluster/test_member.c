@@ -287,6 +287,8 @@ static void test_link_across_views(void **state)
 
 	spawn_three(p);
 	world_link(&w, p[2], p[1], true);
+	for (unsigned i = 0; i < 100; i++)
+		world_step(&w); /* all have heard it, in this view */
 	late = world_spawn(&w, 1);
 	world_run_dry(&w);
 	assert_false(p[2]->alive);
