@@ -188,9 +188,10 @@ enum lm_state glock_state(const struct glock *gl);
 bool glock_is_wanted(struct glock *gl);
 
 /*
- * The value block, GLOCK_LVB_BYTES: what the last EX holder of the cluster
- * left, all zero if that is lost. To be read by a holder, written by an EX
- * holder. NULL if the lock manager has none, or before the first grant.
+ * The value block, GLOCK_LVB_BYTES, aligned for 64-bit numbers: what the last
+ * EX holder of the cluster left, all zero if that is lost. To be read by a
+ * holder, written by an EX holder. NULL if the lock manager has none, or before
+ * the first grant.
  */
 void *glock_lvb(struct glock *gl);
 

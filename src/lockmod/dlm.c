@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,9 +71,12 @@ struct dlm_lock {
 	_Atomic int8_t dl_mode;
 	_Atomic int8_t dl_asked_mode; /* UGDLM_IV: no request */
 	atomic_uint dl_lkid;
-	struct ugdlm_lksb dl_lksb; /* the DLM's while a request is under way */
+	/* The DLM's while a request is under way. */
+	_Alignas(uint64_t) struct ugdlm_lksb dl_lksb;
 	struct cds_list_head dl_left;
 };
+static_assert(offsetof(struct dlm_lock, dl_lksb.lvb) % sizeof(uint64_t) == 0,
+	      "glock_lvb() is aligned");
 
 static const enum ugdlm_mode mode_of_state[] = {
 	[LM_ST_UNLOCKED] = UGDLM_NL,
