@@ -8,6 +8,7 @@ pattern=$HELPERS/mt_pattern
 make_volume vol.img 64M -J 8
 for round in 1 2; do
 	mount_volume vol.img mnt
+	touch mnt/full
 	refused 1 "No space left" dd if=/dev/zero of=mnt/fill bs=64k
 	# What dd was told is written, is there
 	size=$(stat -c %s mnt/fill)
@@ -22,6 +23,10 @@ for round in 1 2; do
 	for n in $(seq 0 $((i - 1))); do
 		same "small file $n" "$(cat mnt/small$n)" "file $n"
 	done
+	# df agrees
+	[ "$(stat -f -c %a mnt)" -le 16 ] ||
+		fail "$(stat -f -c %a mnt) blocks are said to be available"
+	check "a hole that is mapped" "$HELPERS/mt_mapped" mnt full
 	# Writing over what is there needs no space
 	"$pattern" write mnt/fill 0 1M 1
 	sync mnt/fill
@@ -36,7 +41,7 @@ for round in 1 2; do
 	rm mnt/fill
 	"$pattern" write mnt/fill 0 20M 3
 	"$pattern" verify mnt/fill 0 20M 3
-	rm -f mnt/fill mnt/small*
+	rm -f mnt/full mnt/fill mnt/small*
 	umount_clean mnt vol.img
 done
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * mapped.c - files mapped into memory: mapped DIR
+ * mapped.c - files mapped into memory: mapped DIR [full]
  *
  * Stores to a shared mapping are what read(2) sees, and the other way round; a
  * private mapping changes nothing; beyond the last page is SIGBUS; a hole that
- * is stored to becomes a block.
+ * is stored to becomes a block. On a full volume it cannot: that is not kept
+ * from who stores and syncs, and takes nothing else along.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -145,11 +147,37 @@ static void test_hole(void)
 	close(fd);
 }
 
+/* By SIGBUS, or by the sync. */
+static void test_full(void)
+{
+	int fd = new_file("full", PAGES * PAGE);
+	unsigned char *map = map_file(fd, MAP_SHARED);
+	int err, i;
+
+	if (sigsetjmp(on_bus, 1))
+		return;
+	signal(SIGBUS, bus);
+	for (i = 0; i < PAGES; i++)
+		map[i * PAGE] = 'f';
+	err = msync(map, PAGES * PAGE, MS_SYNC) ? errno : 0;
+	if (!err)
+		err = fsync(fd) ? errno : 0;
+	need(err == ENOSPC, "stores into holes of a full volume were synced");
+	munmap(map, PAGES * PAGE);
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
-	if (argc != 2 || chdir(argv[1])) {
-		fprintf(stderr, "usage: mapped DIR\n");
+	int full = argc == 3 && !strcmp(argv[2], "full");
+
+	if ((argc != 2 && !full) || chdir(argv[1])) {
+		fprintf(stderr, "usage: mapped DIR [full]\n");
 		return 2;
+	}
+	if (full) {
+		test_full();
+		return 0;
 	}
 	test_shared();
 	test_private();
