@@ -204,6 +204,13 @@ static void todo_begin(struct dlm_engine *engine)
 	CDS_INIT_LIST_HEAD(&engine->keep);
 }
 
+/* The numbers of questions are used up until all have been answered. */
+static bool asked_enough(const struct dlm_engine *engine)
+{
+	return engine->replies_due >= DLM_ASKED_MAX ||
+	       engine->asked_count >= DLM_ASKED_MAX;
+}
+
 static int todo_run(struct dlm_engine *engine,
 		    void (*unit)(struct dlm_engine *, struct rsb *))
 {
@@ -212,7 +219,7 @@ static int todo_run(struct dlm_engine *engine,
 
 		if (cds_list_empty(&engine->todo))
 			return STEP_NEXT;
-		if (engine->replies_due >= DLM_ASKED_MAX)
+		if (asked_enough(engine))
 			return STEP_WAIT;
 		rsb = cds_list_first_entry(&engine->todo, struct rsb, list);
 		if (step_reserve_rsb(engine, rsb))
@@ -301,8 +308,6 @@ static int masters_run(struct dlm_engine *engine)
 
 	if (engine->replies_due == 0)
 		engine->asked_count = 0;
-	if (engine->asked_count >= DLM_ASKED_MAX)
-		return STEP_WAIT;
 	result = todo_run(engine, masters_unit);
 	return result == STEP_NEXT && engine->replies_due ? STEP_WAIT : result;
 }
