@@ -13,7 +13,8 @@
  *
  * A REMOVE of a name that the directory node uses itself is ignored: its own
  * request is on the way to that master, which takes it from the directory node
- * even though it has forgotten the resource.
+ * even though it has forgotten the resource. Unless that request has been given
+ * up: then no record is kept of that master.
  * Source: docs/spec/dlm.md 2.1, 2.2, 2.5, 2.7; the hash is Bob Jenkins's
  * lookup3 (public domain, 2006), written from its description.
  */
@@ -153,6 +154,8 @@ void directory_receive_remove(struct dlm_engine *engine, int32_t from,
 
 	if (!rsb || rsb->where != RSB_RECORD || rsb->master != from) {
 		TRACE(engine, "remove %08x by %d ignored", hash, from);
+		if (rsb && rsb->where == RSB_KEEP && rsb->master == from)
+			rsb->flags |= RES_UNPROVED;
 		return;
 	}
 	rsb_free(engine, rsb);

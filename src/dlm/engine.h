@@ -71,8 +71,9 @@ enum {
  *   LVB_INVALID  VALNOTVALID; cleared by the next write
  *   LVB_LOST     a dead holder could have written (spec 5.6)
  *   GRANT        recovery owes a grant pass
- *   UNPROVED     since the last start the master has not said that it still
- *                knows the resource; cleared by its NAMES or its reply
+ *   UNPROVED     since the last start, or since its REMOVE, the master has not
+ *                said that it still knows the resource; cleared by its NAMES or
+ *                its reply
  */
 enum {
 	RES_UNCERTAIN = 1,

@@ -222,6 +222,54 @@ static void test_old_request_of_the_new_directory_node(void **state)
 	ring_free(r);
 }
 
+static unsigned resources(const struct ring *r, int node)
+{
+	struct dlm_counts counts;
+
+	dlm_count(r->engine[node], &counts);
+	return counts.resources;
+}
+
+/*
+ * Nodes 1 and 2 have given up requests to node 3, which dies. Node 1 becomes
+ * master, for nothing, and forgets it before node 2, the directory node, is so
+ * far: its REMOVE comes when that still has its own request to end.
+ */
+static void test_remove_before_a_request_is_given_up(void **state)
+{
+	struct ring *r = ring_new(3);
+	const char *name = ring_name(2, 2);
+	uint32_t m, nl, a, b;
+
+	(void)state;
+	ring_lock(r, 3, name, LKM_NL, 0, NULL, &m);
+	ring_settle(r);
+	ring_lock(r, 1, name, LKM_NL, 0, NULL, &nl);
+	ring_lock(r, 2, name, LKM_NL, 0, NULL, &b);
+	ring_settle(r);
+	ring_unlock(r, 1, nl, 0, NULL);
+	ring_unlock(r, 2, b, 0, NULL);
+	ring_lock(r, 1, name, LKM_EX, 0, NULL, &a);
+	ring_lock(r, 2, name, LKM_EX, 0, NULL, &b);
+	ring_unlock(r, 1, a, LKF_FORCEUNLOCK, NULL);
+	ring_unlock(r, 2, b, LKF_FORCEUNLOCK, NULL);
+	ring_stop(r);
+	ring_kill(r, 3);
+	ring_start(r);
+	while (!dlm_is_running(r->engine[1])) {
+		if (!ring_deliver(r, 2, 1) && !ring_deliver(r, 1, 2))
+			ring_tick(r, 1000000);
+	}
+	assert_false(dlm_is_running(r->engine[2]));
+	ring_tick(r, DLM_TOSS_NS);
+	ring_settle(r);
+	ring_tick(r, DLM_TOSS_NS);
+	ring_settle(r);
+	assert_int_equal(resources(r, 1), 0);
+	assert_int_equal(resources(r, 2), 0);
+	ring_free(r);
+}
+
 static void test_master_dies(void **state)
 {
 	struct ring *r = ring_new(3);
@@ -359,6 +407,7 @@ int main(void)
 		cmocka_unit_test(test_remove_crosses_request),
 		cmocka_unit_test(test_master_forgets_between_requests),
 		cmocka_unit_test(test_old_request_of_the_new_directory_node),
+		cmocka_unit_test(test_remove_before_a_request_is_given_up),
 		cmocka_unit_test(test_master_dies),
 		cmocka_unit_test(test_writer_dies),
 		cmocka_unit_test(test_middle_conversion_lost),
