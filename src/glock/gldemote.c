@@ -84,20 +84,55 @@ void glock_request_demote(struct glock *gl, enum lm_state state)
 void glock_clear_demote(struct glock *gl)
 {
 	gl->gl_flags &= ~(GLF_DEMOTE | GLF_PENDING_DEMOTE | GLF_REMOTE |
-			  GLF_USED | GLF_HOLD_PAID);
+			  GLF_USED | GLF_HOLD_PAID | GLF_RECALLED);
 	/* Nobody wants anything: the strongest state will do. */
 	gl->gl_demote_state = LM_ST_EXCLUSIVE;
+}
+
+bool glock_is_in_recall(const struct glock *gl)
+{
+	if (!gl->gl_ops->recall || !glock_has_workers(gl->gl_table) ||
+	    !(gl->gl_flags & GLF_DEMOTE) ||
+	    (gl->gl_flags & (GLF_RETIRING | GLF_WITHDRAWN)) ||
+	    gl->gl_state == LM_ST_UNLOCKED ||
+	    gl->gl_state == gl->gl_demote_state)
+		return false;
+	return !(gl->gl_flags & GLF_RECALLED) ||
+	       gl->gl_recalled_state != gl->gl_demote_state;
+}
+
+void glock_recall(struct glock *gl)
+{
+	enum lm_state target = gl->gl_demote_state;
+
+	if (!glock_is_in_recall(gl) || (gl->gl_flags & GLF_RECALLING) ||
+	    (gl->gl_flags & GLF_BUSY))
+		return;
+	gl->gl_flags |= GLF_RECALLING;
+	pthread_mutex_unlock(&gl->gl_lock);
+	gl->gl_ops->recall(gl, target);
+	pthread_mutex_lock(&gl->gl_lock);
+	gl->gl_flags &= ~GLF_RECALLING;
+	gl->gl_flags |= GLF_RECALLED;
+	gl->gl_recalled_state = (uint8_t)target;
 }
 
 bool glock_demote_due(struct glock *gl)
 {
 	if (!(gl->gl_flags & GLF_DEMOTE))
 		return false;
-	if (gl->gl_state != gl->gl_demote_state &&
-	    gl->gl_state != LM_ST_UNLOCKED && !(gl->gl_flags & GLF_WITHDRAWN))
-		return true;
-	glock_clear_demote(gl);
-	return false;
+	if (gl->gl_state == gl->gl_demote_state ||
+	    gl->gl_state == LM_ST_UNLOCKED || (gl->gl_flags & GLF_WITHDRAWN)) {
+		glock_clear_demote(gl);
+		return false;
+	}
+	if (glock_is_in_recall(gl)) {
+		/* Who is at it goes on himself. */
+		if (!(gl->gl_flags & GLF_RECALLING))
+			glock_queue_now(gl);
+		return false;
+	}
+	return true;
 }
 
 bool glock_is_wanted(struct glock *gl)

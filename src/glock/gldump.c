@@ -35,6 +35,7 @@ static const struct letter glock_letters[] = {
 	{ GLF_LOCK, 'l' },
 	{ GLF_DEMOTE, 'D' },
 	{ GLF_PENDING_DEMOTE, 'd' },
+	{ GLF_RECALLING, 'k' },
 	{ GLF_DEMOTE_IN_PROGRESS, 'p' },
 	{ GLF_INVALIDATE_IN_PROGRESS, 'i' },
 	{ GLF_REPLY_PENDING, 'r' },
@@ -184,11 +185,12 @@ static void check_glock(const struct glock *gl)
 	ug_assert(!(gl->gl_flags & GLF_INSTANTIATE_IN_PROG) || granted);
 	/* Nobody waits without a reason that somebody will end. */
 	ug_assert(!waiting || granted ||
-		  (gl->gl_flags & (GLF_BUSY | GLF_QUEUED)));
+		  (gl->gl_flags & (GLF_BUSY | GLF_QUEUED | GLF_RECALLING)));
 	/* The same for another node, when nobody has the glock. */
 	ug_assert(!(gl->gl_flags & (GLF_DEMOTE | GLF_PENDING_DEMOTE)) ||
 		  granted ||
-		  (gl->gl_flags & (GLF_BUSY | GLF_QUEUED | GLF_WITHDRAWN)));
+		  (gl->gl_flags &
+		   (GLF_BUSY | GLF_QUEUED | GLF_RECALLING | GLF_WITHDRAWN)));
 	ug_assert(!(gl->gl_flags & GLF_PENDING_DEMOTE) ||
 		  !(gl->gl_flags & GLF_DEMOTE));
 	ug_assert(!(gl->gl_flags & GLF_FROZEN) ||

@@ -253,7 +253,8 @@ static bool lm_answers_at_once(const struct glock *gl)
 static bool nowait_possible(const struct glock *gl,
 			    const struct glock_holder *gh)
 {
-	if ((gl->gl_flags & (GLF_BUSY | GLF_DEMOTE)) || gl->gl_waiting)
+	if ((gl->gl_flags & GLF_BUSY) || gl->gl_waiting ||
+	    ((gl->gl_flags & GLF_DEMOTE) && !glock_is_in_recall(gl)))
 		return false;
 	if (glock_may_grant(gl, gh))
 		return true;
@@ -300,6 +301,7 @@ void glock_holder_set(struct glock_holder *gh, struct glock *gl,
 		      enum lm_state state, unsigned flags)
 {
 	ug_assert(state != LM_ST_UNLOCKED);
+	ug_assert(state != LM_ST_DEFERRED || !gl->gl_ops->recall);
 	if (flags & GL_NOWAIT)
 		flags |= GL_TRY;
 	gh->gh_gl = gl;

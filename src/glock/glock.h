@@ -51,6 +51,18 @@ struct glock_ops {
 	 */
 	bool hold;
 	/*
+	 * Have those give it up who keep copies of what the glock protects and
+	 * come back to us with them: the kernel. Before the state is lowered,
+	 * by a worker; the glock can still be had, by requests that this may
+	 * wait for (and that have references of their own). From its return on
+	 * nobody may get a copy any more, until the glock has been granted
+	 * again after invalidate or sync. Again if another target is wanted
+	 * meanwhile. Not for a glock whose last reference is being put. With
+	 * it, this node may not ask for LM_ST_DEFERRED. Only with workers.
+	 * docs/spec/glocks.md 13.10.
+	 */
+	void (*recall)(struct glock *gl, enum lm_state target);
+	/*
 	 * Make everything that was changed under EX durable in its place.
 	 * Called before the state is lowered, if glock_set_dirty() was. 0 or
 	 * -errno: then this glock is as after glock_table_withdraw(), the

@@ -60,11 +60,13 @@
 #define GLF_REMOTE 0x4000u   /* another node wants the demotion */
 /* gl_demote_state is wanted, but not before the hold time is over. */
 #define GLF_PENDING_DEMOTE 0x8000u
-#define GLF_USED 0x10000u      /* ... and it was used since the last look */
-#define GLF_HOLD_PAID 0x20000u /* ... and at any look: the wait was of use */
-#define GLF_QUEUED 0x40000u    /* in the work queue (pinned by it) */
-#define GLF_READY 0x80000u     /* ... at the end of the ready ones */
-#define GLF_BACKOFF 0x100000u  /* no request before a worker has looked */
+#define GLF_USED 0x10000u	/* ... and it was used since the last look */
+#define GLF_HOLD_PAID 0x20000u	/* ... and at any look: the wait was of use */
+#define GLF_QUEUED 0x40000u	/* in the work queue (pinned by it) */
+#define GLF_READY 0x80000u	/* ... at the end of the ready ones */
+#define GLF_BACKOFF 0x100000u	/* no request before a worker has looked */
+#define GLF_RECALLING 0x200000u /* a worker is in ops->recall() */
+#define GLF_RECALLED 0x400000u	/* it has been, for gl_recalled_state */
 
 /* Any of these: a request takes the slow way. */
 #define GLF_SLOW                                                             \
@@ -99,10 +101,11 @@ struct glock {
 	uint8_t gl_demote_state;
 	uint8_t gl_reply_state; /* valid with GLF_REPLY_PENDING */
 	uint8_t gl_reply_outcome;
-	bool gl_target_try;   /* the request under way is a try */
-	bool gl_dying;	      /* shard lock: the last reference is being put */
-	uint8_t gl_hold_ms;   /* the hold time that it has come to */
-	uint32_t gl_used_sec; /* when the last holder went, CLOCK_MONOTONIC */
+	bool gl_target_try; /* the request under way is a try */
+	bool gl_dying;	    /* shard lock: the last reference is being put */
+	uint8_t gl_hold_ms; /* the hold time that it has come to */
+	uint8_t gl_recalled_state;
+	uint32_t gl_used_sec;	/* when the last holder went, CLOCK_MONOTONIC */
 	uint32_t gl_granted_ms; /* when the lock manager granted it */
 	unsigned gl_pins;
 	/* Counted up under the shard lock; down to 0 under it as well. */
@@ -223,8 +226,15 @@ void glock_run_working(struct glock *gl);
 void glock_hold_init(struct glock *gl);
 /* As soon as nobody holds it. */
 void glock_request_demote(struct glock *gl, enum lm_state state);
-/* Is there a demotion to be served? Clears one that is satisfied already. */
+/*
+ * Is there a demotion to be served? Clears one that is satisfied already, and
+ * has a worker recall what has to be recalled first.
+ */
 bool glock_demote_due(struct glock *gl);
+/* Is there one, but its recall is not over? */
+bool glock_is_in_recall(const struct glock *gl);
+/* For workers: recall if that is the next thing to be done. Drops gl_lock. */
+void glock_recall(struct glock *gl);
 void glock_clear_demote(struct glock *gl);
 /* The lock manager has answered a request; granted: as it was asked to. */
 void glock_hold_begins(struct glock *gl, uint64_t now_ns, bool granted);

@@ -2,7 +2,7 @@
 /*
  * glwork.c - what the host's threads do for the glocks.
  *
- * A glock comes here when it cannot go on without a sync or an invalidation,
+ * A glock comes here when it cannot go on without a recall, sync or invalidate,
  * which none but a worker may do: the thread of the lock manager has to bring
  * the next answer, the reader of the kernel's requests the next request. Or
  * when it has to be looked at a few ms later: a wheel of lists, one for each
@@ -180,6 +180,7 @@ bool glock_table_work(struct glock_table *table)
 	pthread_mutex_lock(&gl->gl_lock);
 	gl->gl_flags &= ~(GLF_QUEUED | GLF_READY | GLF_BACKOFF);
 	glock_hold_look(gl);
+	glock_recall(gl);
 	glock_run_working(gl);
 	glock_unpin_unlock(gl);
 	return true;

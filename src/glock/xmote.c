@@ -16,6 +16,9 @@
  *     busy: fail the tries    cancelled: ask for the new head
  *     deadlock: demote to unlocked, ask again    error: fail all
  *
+ * Before a demotion, ops->recall, during which the glock is as ever
+ * (gldemote.c).
+ *
  * Order of the work before a request (docs/spec/glocks.md 2.7): what was
  * changed under EX is durable before it is forgotten, and forgotten before the
  * lock manager hears that we give way. A failed sync stops there: to tell the
@@ -150,22 +153,51 @@ void glock_fail_without_noexp(struct glock *gl)
 	fail_waiters(gl, 0, GL_NOEXP, -EIO);
 }
 
+static void grant_waiter(struct glock *gl, struct glock_holder *gh)
+{
+	gl->gl_waiting--;
+	glock_grant(gl, gh);
+	if (gh->gh_queued_ns)
+		glock_hist_add(glock_counters(gl)->wait_ns,
+			       glock_now_ns() - gh->gh_queued_ns);
+	tell(gh);
+}
+
 /* Grant from the head of the waiters on, and stop at the first that cannot. */
 static void grant_in_order(struct glock *gl)
 {
 	struct glock_holder *gh = glock_first_waiter(gl);
 
 	while (gh && glock_may_grant(gl, gh)) {
-		gl->gl_waiting--;
-		glock_grant(gl, gh);
-		if (gh->gh_queued_ns)
-			glock_hist_add(glock_counters(gl)->wait_ns,
-				       glock_now_ns() - gh->gh_queued_ns);
-		tell(gh);
+		grant_waiter(gl, gh);
 		gh = !gl->gl_waiting
 			     ? NULL
 			     : cds_list_entry(gh->gh_list.next,
 					      struct glock_holder, gh_list);
+	}
+}
+
+/*
+ * During a recall: whoever can be granted is, past those who cannot. The recall
+ * may wait for him, and they wait for the demotion, which waits for the recall.
+ */
+static void grant_any(struct glock *gl)
+{
+	struct glock_holder *first = glock_first_waiter(gl);
+	struct glock_holder *gh, *next;
+
+	cds_list_for_each_entry_safe (gh, next, &gl->gl_holders, gh_list) {
+		if (gh->gh_granted || !glock_may_grant(gl, gh))
+			continue;
+		if (gh == first) {
+			first = cds_list_entry(gh->gh_list.next,
+					       struct glock_holder, gh_list);
+		} else {
+			/* The granted ones stand in front. */
+			cds_list_del(&gh->gh_list);
+			cds_list_add_tail(&gh->gh_list, &first->gh_list);
+		}
+		grant_waiter(gl, gh);
 	}
 }
 
@@ -178,6 +210,8 @@ static void promote(struct glock *gl)
 	do {
 		grant_in_order(gl);
 	} while (gl->gl_waiting && gl->gl_granted && fail_tries(gl));
+	if (gl->gl_waiting && glock_is_in_recall(gl))
+		grant_any(gl);
 }
 
 static bool wants_sync(const struct glock *gl, enum lm_state target)
@@ -480,7 +514,7 @@ static bool step(struct glock *gl, bool working)
 	}
 	promote(gl);
 	gh = glock_first_waiter(gl);
-	if (!gh || gl->gl_granted)
+	if (!gh || gl->gl_granted || glock_is_in_recall(gl))
 		return false;
 	return request(gl, gh->gh_state, gh, working);
 }

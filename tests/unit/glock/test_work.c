@@ -196,6 +196,192 @@ static void test_shrink_leaves_the_work(void **state)
 	fake_expect(f, "invalidate UN, lock UN");
 }
 
+/* ---- recall ---- */
+
+static void (*during_recall)(struct fake *f);
+
+static void fake_recall(struct glock *gl, enum lm_state target)
+{
+	struct fake *f = glock_object(gl);
+	void (*during)(struct fake * f) = during_recall;
+
+	fake_trace(f, "recall %s", target == UN ? "UN" : "SH");
+	during_recall = NULL;
+	if (during)
+		during(f);
+}
+
+static int no_sync(struct glock *gl)
+{
+	fake_trace(glock_object(gl), "sync");
+	return 0;
+}
+
+static void no_invalidate(struct glock *gl, enum lm_state target)
+{
+	fake_trace(glock_object(gl), "invalidate");
+}
+
+static const struct glock_ops recalled_ops = {
+	.type = LM_TYPE_FLOCK,
+	.sync = no_sync,
+	.invalidate = no_invalidate,
+	.recall = fake_recall,
+};
+
+/* Another glock in the place of the usual one. */
+static void take_recalled(struct fake *f)
+{
+	f->at_once = true;
+	glock_put(f->gl);
+	assert_int_equal(
+		glock_get(f->table, &recalled_ops, FAKE_NUMBER, f, &f->gl), 0);
+	f->trace[0] = '\0';
+}
+
+/* What the kernel has comes back by a request, also by one that waits. */
+static void come_back(struct fake *f)
+{
+	struct glock_holder gh;
+
+	use(f, EX);
+	assert_int_equal(nq(f, SH, 0, &gh), 0);
+	glock_dq(&gh);
+	fake_trace(f, "came back");
+}
+
+static void test_recall(void **state)
+{
+	struct fake *f = *state;
+
+	take_recalled(f);
+	cache(f, EX);
+	glock_set_dirty(f->gl);
+	f->at_once = true;
+	during_recall = come_back;
+	glock_callback(f->gl, SH);
+	/* Not before somebody is at it, either. */
+	use(f, EX);
+	fake_work(f);
+	fake_expect(f, "recall SH, came back, sync, lock SH");
+	glock_callback(f->gl, EX);
+	fake_work(f);
+	fake_expect(f, "recall UN, invalidate, lock UN");
+}
+
+static void want_more(struct fake *f)
+{
+	struct glock_holder gh;
+
+	glock_callback(f->gl, EX);
+	/* This can only be had from the others: after the demotion. */
+	assert_int_equal(nq(f, SH, GL_ASYNC, &gh), 0);
+	assert_true(gh.gh_granted);
+	glock_dq(&gh);
+}
+
+static void test_recall_of_more(void **state)
+{
+	struct fake *f = *state;
+
+	take_recalled(f);
+	cache(f, EX);
+	f->at_once = true;
+	during_recall = want_more;
+	glock_callback(f->gl, SH);
+	fake_work(f);
+	fake_expect(f, "recall SH, recall UN, invalidate, lock UN");
+}
+
+static struct glock_holder upgrade;
+
+static void want_upgrade(struct fake *f)
+{
+	struct glock_holder a, b;
+
+	assert_int_equal(nq(f, EX, GL_ASYNC, &upgrade), 0);
+	assert_false(upgrade.gh_granted);
+	/* Others are not held up by it: the recall may need them. */
+	assert_int_equal(nq(f, SH, 0, &a), 0);
+	assert_int_equal(nq(f, SH, 0, &b), 0);
+	assert_false(upgrade.gh_granted);
+	glock_table_check(f->table);
+	glock_dq(&a);
+	glock_table_check(f->table);
+	glock_dq(&b);
+}
+
+/* No request to the lock manager before the demotion, which it would wait for.
+ */
+static void test_recall_and_upgrade(void **state)
+{
+	struct fake *f = *state;
+
+	take_recalled(f);
+	cache(f, SH);
+	during_recall = want_upgrade;
+	glock_callback(f->gl, EX);
+	f->at_once = true;
+	fake_work(f);
+	fake_expect(f, "recall UN, invalidate, lock UN, lock EX");
+	assert_int_equal(glock_wait(&upgrade), 0);
+	glock_dq(&upgrade);
+}
+
+/* Both want EX: the loser recalls as well, and does not ask meanwhile. */
+static void test_recall_and_deadlock(void **state)
+{
+	struct fake *f = *state;
+	struct glock_holder gh;
+
+	take_recalled(f);
+	cache(f, SH);
+	assert_int_equal(nq(f, EX, GL_ASYNC, &gh), 0);
+	fake_answer(f, SH, LM_OUT_DEADLOCK);
+	fake_expect(f, "lock EX");
+	f->at_once = true;
+	fake_work(f);
+	fake_expect(f, "recall UN, invalidate, lock UN, lock EX");
+	assert_int_equal(glock_wait(&gh), 0);
+	glock_dq(&gh);
+}
+
+static void test_recall_before_the_answer(void **state)
+{
+	struct fake *f = *state;
+	struct glock_holder gh;
+
+	take_recalled(f);
+	f->at_once = false;
+	assert_int_equal(nq(f, SH, GL_ASYNC, &gh), 0);
+	glock_callback(f->gl, EX);
+	fake_work(f);
+	fake_grant(f, SH);
+	assert_int_equal(glock_wait(&gh), 0);
+	f->at_once = true;
+	fake_work(f);
+	fake_expect(f, "lock SH, recall UN");
+	/* Now it is for good. */
+	assert_int_equal(nq(f, SH, GL_NOWAIT, &upgrade), -EAGAIN);
+	glock_dq(&gh);
+	fake_work(f);
+	fake_expect(f, "invalidate, lock UN");
+}
+
+static void test_recall_not_at_the_end(void **state)
+{
+	struct fake *f = *state;
+
+	take_recalled(f);
+	cache(f, EX);
+	glock_set_dirty(f->gl);
+	glock_callback(f->gl, SH);
+	f->at_once = true;
+	glock_put(f->gl);
+	f->gl = NULL;
+	fake_expect(f, "sync, invalidate, lock UN, put");
+}
+
 /* ---- hold time ---- */
 
 static unsigned hold_ms(struct fake *f)
@@ -951,6 +1137,12 @@ int main(void)
 		T(test_put_does_the_work),
 		T(test_put_ends_the_hold),
 		T(test_shrink_leaves_the_work),
+		T(test_recall),
+		T(test_recall_of_more),
+		T(test_recall_and_upgrade),
+		T(test_recall_and_deadlock),
+		T(test_recall_before_the_answer),
+		T(test_recall_not_at_the_end),
 		T(test_hold_of_no_use),
 		T(test_hold_in_use),
 		T(test_hold_of_a_holder),

@@ -76,6 +76,7 @@ struct node {
 	struct lockmod_dlm *dlm;
 	struct glock_table *table;
 	struct object objects[OBJECTS];
+	struct glock *kept[OBJECTS]; /* who comes back has a reference */
 	struct requester requesters[REQUESTERS];
 	pthread_t dispatcher;
 	pthread_t workers[WORKERS];
@@ -128,7 +129,7 @@ static int object_instantiate(struct glock *gl, bool nowait)
 	return 0;
 }
 
-static atomic_uint callbacks;
+static atomic_uint callbacks, recalls;
 
 static void object_callback(struct glock *gl, enum lm_state wanted)
 {
@@ -136,11 +137,29 @@ static void object_callback(struct glock *gl, enum lm_state wanted)
 	atomic_fetch_add(&callbacks, 1);
 }
 
+/*
+ * What the kernel has of it comes back by requests for this very glock, and the
+ * recall waits for them. Afterwards it has none.
+ */
+static void object_recall(struct glock *gl, enum lm_state target)
+{
+	struct glock_holder gh;
+	int err = glock_nq(gl, SH, GL_SKIP, &gh);
+
+	ug_assert(err == 0);
+	/* It is not one that would have to be asked for. */
+	ug_assert(glock_state(gl) != UN);
+	sched_yield();
+	glock_dq(&gh);
+	atomic_fetch_add(&recalls, 1);
+}
+
 /* Half of them are inodes, half resource groups. */
 static const struct glock_ops ops[2] = {
 	{
 		.type = LM_TYPE_INODE,
 		.hold = true,
+		.recall = object_recall,
 		.sync = object_sync,
 		.invalidate = object_invalidate,
 		.instantiate = object_instantiate,
@@ -287,7 +306,12 @@ static void one_request(struct requester *r, struct glock *gl)
 		flag_sets[ug_prng_below(&r->prng, UG_ARRAY_SIZE(flag_sets))];
 	uint64_t begin = now_ns();
 	struct glock_holder gh;
-	int err = request(r, gl, state, flags, &gh);
+	int err;
+
+	/* No direct I/O beside mapped pages. */
+	if (state == DF && glock_type(gl) == LM_TYPE_INODE)
+		state = SH;
+	err = request(r, gl, state, flags, &gh);
 
 	r->longest_ns = UG_MAX(r->longest_ns, now_ns() - begin);
 	atomic_fetch_add(&ended, 1);
@@ -470,6 +494,9 @@ static void node_start(struct fakedlm *server, struct node *n)
 	glock_table_set_idle(n->table, 1, OBJECTS - 1);
 	for (unsigned i = 0; i < OBJECTS; i++)
 		n->objects[i] = (struct object){ &disk[i], SPOILT, SPOILT };
+	for (unsigned i = 0; i < OBJECTS; i += 2)
+		ug_assert(!glock_get(n->table, &ops[0], i, &n->objects[i],
+				     &n->kept[i]));
 	pthread_create(&n->dispatcher, NULL, dispatcher_main, n);
 	for (unsigned i = 0; i < WORKERS; i++)
 		pthread_create(&n->workers[i], NULL, worker_main, n);
@@ -496,6 +523,8 @@ static void node_stop(struct node *n)
 	pthread_mutex_unlock(&n->lock);
 	for (unsigned i = 0; i < WORKERS; i++)
 		pthread_join(n->workers[i], NULL);
+	for (unsigned i = 0; i < OBJECTS; i += 2)
+		glock_put(n->kept[i]);
 	glock_table_destroy(n->table);
 	fakedlm_wake(n->ls);
 	pthread_join(n->dispatcher, NULL);
@@ -602,8 +631,9 @@ int main(int argc, char **argv)
 	atomic_store(&over, true);
 	pthread_join(freezer, NULL);
 	pthread_join(watchdog, NULL);
-	printf("seed %llu: %u callbacks of inodes\n", (unsigned long long)seed,
-	       atomic_load(&callbacks));
+	printf("seed %llu: %u callbacks, %u recalls of inodes\n",
+	       (unsigned long long)seed, atomic_load(&callbacks),
+	       atomic_load(&recalls));
 	print_requests();
 	print_stats();
 	for (unsigned n = 0; n < NODES; n++)
