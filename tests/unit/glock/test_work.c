@@ -441,6 +441,9 @@ static void test_hold_of_a_holder(void **state)
 	glock_callback(f->gl, EX);
 	pass(3 * MS);
 	fake_work(f);
+	/* He has used it all the time: the next one may have it as well. */
+	glock_dq(&gh);
+	assert_int_equal(nq(f, EX, GL_NOWAIT, &gh), 0);
 	pass(SEC);
 	fake_work(f);
 	fake_expect(f, "callback EX");
