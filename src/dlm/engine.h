@@ -113,7 +113,6 @@ struct lkb {
 	uint8_t basts_told : 6; /* bit per mode, since the last CAST */
 	uint8_t wait_type;	/* enum dlm_msg_type of the main operation */
 	uint8_t wait_count;	/* replies due */
-	uint8_t stale_cancels;	/* CANCEL_REPLYs to come that mean nothing */
 };
 static_assert(sizeof(struct lkb) == 104, "a held lock is to stay small");
 

@@ -21,23 +21,30 @@
 /* A node's share of the directory: at most this much per weight table. */
 #define DLM_WEIGHT_MAX 16
 
-/* Records of one NAMES_REPLY, without the two bytes that end the block. */
-#define DLM_NAMES_BYTES 4022
-
 /* Locks of one engine, master copies included. */
 #define DLM_LOCKS_MAX (1u << 28)
 
 /* Messages saved while the lockspace is stopped, of all members together. */
 #define DLM_QUEUE_MAX (1u << 20)
 
-/* Units of recovery (a resource, a lock, a message) done in one step. */
+/*
+ * What splits work up. Records of one NAMES_REPLY, without the two bytes that
+ * end the block; units of recovery (a resource, a lock, a message) done in one
+ * step; questions under way to other members in one recovery step; resources
+ * that one tick takes off the cache of idle ones. The simulator, which has a
+ * handful of resources, is built with small numbers, so that it comes by there.
+ */
+#ifdef UG_DLM_SMALL
+#define DLM_NAMES_BYTES 66
+#define DLM_BATCH 2
+#define DLM_ASKED_MAX 2
+#define DLM_TOSS_BATCH 1
+#else
+#define DLM_NAMES_BYTES 4022
 #define DLM_BATCH 256
-
-/* Questions under way to other members in one recovery step. */
 #define DLM_ASKED_MAX 1024
-
-/* Resources that one tick takes off the cache of idle ones. */
 #define DLM_TOSS_BATCH 256
+#endif
 
 /*
  * Barrier polls: 1, 2, 4 .. 128 ms. With links of 0.1 ms a barrier of idle

@@ -178,7 +178,6 @@ static void own_lock_moves(struct lkb_queue *queue)
 		if (lkb_is_mstcpy(lkb))
 			continue;
 		lkb->remid = 0;
-		lkb->stale_cancels = 0;
 		lkb->highbast = LKM_IV;
 	}
 }

@@ -215,14 +215,13 @@ static bool main_matches(const struct lkb *lkb, enum dlm_msg_type reply)
 
 /*
  * A conversion has ended while a cancel for it is on its way: that cancel can
- * only find a granted lock, and the user may go on at once. Its reply, which
- * is still to come, must not be taken for the reply of a later cancel; replies
- * keep their order, so counting is enough.
+ * only find a granted lock, and the user may go on at once. Its reply is still
+ * to come. Replies keep their order: it comes before that of any operation that
+ * is begun now, and none is taken but for the main one while that is in flight.
  */
 static void forget_cancel(struct dlm_engine *engine, struct lkb *lkb)
 {
 	lkb->flags &= ~LKB_OVERLAP_CANCEL;
-	lkb->stale_cancels++;
 	waiter_drop(engine, lkb);
 }
 
@@ -233,10 +232,6 @@ static void forget_cancel(struct dlm_engine *engine, struct lkb *lkb)
 bool waiter_reply(struct dlm_engine *engine, struct lkb *lkb,
 		  enum dlm_msg_type reply, int result)
 {
-	if (reply == DLM_MSG_CANCEL_REPLY && lkb->stale_cancels) {
-		lkb->stale_cancels--;
-		return false;
-	}
 	if (main_matches(lkb, reply)) {
 		lkb->wait_type = 0;
 		if (reply == DLM_MSG_CONVERT_REPLY && result != -EINPROGRESS &&

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Would the simulator notice? Put one fault at a time into a copy of the lock
-# engine and run schedules until one fails. Exit 1 if a fault goes unnoticed.
+# Would the tests notice? Put one fault at a time into a copy of the lock engine
+# and run schedules until one fails; if none does, the stories of
+# tests/unit/dlm. Exit 1 if a fault goes unnoticed.
 #
 #   tests/sim/mutate.sh [RUNS] [NAME|NAME...]   default 3000 schedules, all
 #
@@ -13,34 +14,93 @@ runs=${1:-3000}
 only=${2:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-missed=0
+by_schedules=0 by_stories=0 missed=0
 cc=${CC:-gcc}
 flags="-std=gnu17 -D_GNU_SOURCE -O2 -g -fno-strict-aliasing"
 wrap="-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc"
 
-mkdir -p "$work/src" "$work/obj"
+mkdir -p "$work/src" "$work/engine" "$work/small" "$work/sim" "$work/stories"
 cp -r "$top/src/base" "$top/src/dlm" "$work/src/"
-cp -r "$top/tests/sim" "$work/sim"
 
-compile() {		# compile SOURCE: its object is named after it
-	$cc $flags -I"$work/src" -c -o "$work/obj/$(basename "$1" .c).o" "$1"
+compile() {		# compile SOURCE FOLDER: its object is named after it
+	local small=
+
+	case $2 in */small|*/sim) small=-DUG_DLM_SMALL ;; esac
+	$cc $flags $small -I"$work/src" -c -o "$2/$(basename "$1" .c).o" "$1"
 }
 
-for source in "$work"/src/dlm/*.c "$work"/sim/*.c \
-	"$work"/src/base/{assert,log}.c; do
-	compile "$source" || exit 2
+# For the stories, and for the simulator with its small limits
+compile_engine() {
+	compile "$1" "$work/engine" && compile "$1" "$work/small"
+}
+
+for source in "$work"/src/dlm/*.c "$work"/src/base/{assert,log}.c; do
+	compile_engine "$source" || exit 2
+done
+for source in "$top"/tests/sim/*.c; do
+	compile "$source" "$work/sim" || exit 2
+done
+for source in "$top"/tests/unit/dlm/*.c; do
+	compile "$source" "$work/stories" || exit 2
 done
 
+link_mutant() {
+	$cc $flags -o "$work/mutant" "$work"/{small,sim}/*.o $wrap -lpthread
+}
+
+# The name of the first of the stories that fails; false: all pass.
+failing_story() {
+	local test name
+
+	for test in "$work"/stories/test_*.o; do
+		name=$(basename "$test" .o)
+		$cc $flags -o "$work/$name" "$test" "$work/stories/ring.o" \
+			"$work"/engine/*.o -lcmocka -lpthread || exit 2
+		timeout 60 "$work/$name" >"$work/output" 2>&1 && continue
+		echo "$name: $(grep -oE -m1 'FAILED  \] \w+|assertion.*' \
+			"$work/output" | cut -c1-60)"
+		return 0
+	done
+	return 1
+}
+
 # A fault is noticed only if the engine without it passes.
-$cc -o "$work/mutant" "$work"/obj/*.o $wrap -lpthread || exit 2
-if ! "$work/mutant" --runs "$runs"; then
+link_mutant || exit 2
+if ! "$work/mutant" --runs "$runs" || failing_story; then
 	echo "the engine itself fails"
 	exit 2
 fi
 
+# What is in $work/src/dlm now: how is it noticed?
+judge() {
+	local name=$1 found
+
+	found=$(timeout 1800 "$work/mutant" --runs "$runs" 2>&1)
+	case $? in
+	0)
+		if found=$(failing_story); then
+			echo "$name: by $found"
+			by_stories=$((by_stories + 1))
+		else
+			echo "$name: NOT NOTICED in $runs schedules"
+			missed=$((missed + 1))
+		fi
+		;;
+	124)
+		echo "$name: HANGS"
+		missed=$((missed + 1))
+		;;
+	*)
+		echo "$name: in $(grep -oE 'seed [0-9]+' <<<"$found" | tail -1): $(
+			grep -m1 -E 'FAILED|assert' <<<"$found" | cut -c1-80)"
+		by_schedules=$((by_schedules + 1))
+		;;
+	esac
+}
+
 # fault NAME FILE OLD NEW
 fault() {
-	local name=$1 file=$work/src/dlm/$2 old=$3 new=$4 found
+	local name=$1 file=$work/src/dlm/$2 old=$3 new=$4
 
 	[ -z "$only" ] || [[ $name =~ ^($only)$ ]] || return 0
 	cp "$file" "$work/saved"
@@ -54,26 +114,16 @@ fault() {
 		open(path, "w").write(text.replace(old, os.environ["NEW"], 1))
 	PY
 	then
-		echo "$name: the text is not in $2"
-		missed=1
-		return
-	fi
-	if ! compile "$file" 2>"$work/errors" ||
-	   ! $cc $flags -o "$work/mutant" "$work"/obj/*.o $wrap -lpthread; then
-		cat "$work/errors"
-		echo "$name: does not compile"
-		missed=1
-	elif found=$(timeout 1800 "$work/mutant" --runs "$runs" 2>&1); then
-		echo "$name: NOT NOTICED in $runs schedules"
-		missed=1
-	elif ! grep -qE 'FAILED|assert' <<<"$found"; then
-		echo "$name: hangs"
+		echo "$name: THE TEXT IS NOT in $2"
+		missed=$((missed + 1))
+	elif ! compile_engine "$file" || ! link_mutant; then
+		echo "$name: DOES NOT COMPILE"
+		missed=$((missed + 1))
 	else
-		echo "$name: $(grep -m1 -E 'FAILED|assert' <<<"$found" |
-			cut -c1-90)"
+		judge "$name"
 	fi
 	mv "$work/saved" "$file"
-	compile "$file"
+	compile_engine "$file"
 }
 
 fault grant-ignores-converting grant.c \
@@ -99,6 +149,10 @@ fault highbast-survives-grant grant.c \
 	'	lkb->highbast = LKM_IV;
 	lkb_set_status(lkb, LKS_GRANTED);' \
 	'	lkb_set_status(lkb, LKS_GRANTED);'
+fault ignored-remove-forgotten directory.c \
+	'			rsb->flags |= RES_UNPROVED;' '			;'
+fault questions-not-counted recover.c \
+	'engine->asked_count >= DLM_ASKED_MAX' 'false'
 fault remove-of-used-record directory.c \
 	'rsb->where != RSB_RECORD || rsb->master != from' \
 	'rsb->master != from'
@@ -135,8 +189,8 @@ fault lvb-not-written-on-unlock grant.c \
 	'lvb_on_unlock(engine, lkb);' ''
 fault overlap-cancel-forgotten reply.c \
 	'else if (overlap && result == -EINPROGRESS)' 'else if (0)'
-fault stale-cancel-reply-taken send.c \
-	'lkb->stale_cancels++;' ''
+fault reply-of-a-moot-cancel-taken send.c \
+	'if (lkb->wait_type && lkb->wait_type != DLM_MSG_CANCEL)' 'if (0)'
 fault resend-not-cleared send.c \
 	'	lkb->flags &= ~LKB_RESEND;
 	if (--lkb->wait_count > 0)' \
@@ -173,4 +227,6 @@ fault reserve-too-late request.c \
 	error = step_reserve_rsb(engine, rsb);
 	if (error)
 		return error;'
-exit $missed
+echo "noticed by schedules: $by_schedules, by stories: $by_stories," \
+	"not noticed: $missed"
+[ $missed = 0 ]

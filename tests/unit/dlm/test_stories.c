@@ -106,6 +106,37 @@ static void test_cancel_at_every_point(void **state)
 	}
 }
 
+/*
+ * A cancel that came too late, and the lock is converted and cancelled again:
+ * the reply to the first is not taken for that to the second.
+ */
+static void test_reply_to_a_moot_cancel(void **state)
+{
+	struct ring *r = ring_new(2);
+	const char *name = ring_name(2, 2);
+	uint32_t m, a;
+
+	(void)state;
+	ring_lock(r, 2, name, LKM_PR, 0, NULL, &m);
+	ring_lock(r, 1, name, LKM_NL, 0, NULL, &a);
+	ring_settle(r);
+	ring_convert(r, 1, a, LKM_PR, 0, NULL);
+	ring_unlock(r, 1, a, LKF_CANCEL, NULL);
+	while (ring_deliver(r, 1, 2))
+		;
+	assert_true(ring_deliver(r, 2, 1));
+	ring_expect(r, 1, a, LKM_PR);
+	ring_convert(r, 1, a, LKM_EX, 0, NULL);
+	ring_unlock(r, 1, a, LKF_CANCEL, NULL);
+	assert_true(ring_deliver(r, 2, 1)); /* to the first: nothing done */
+	ring_settle(r);
+	assert_int_equal(ring_cast(r, 1, a)->status, -DLM_ECANCEL);
+	assert_int_equal(ring_cast(r, 1, a)->mode, LKM_PR);
+	ring_convert(r, 1, a, LKM_NL, 0, NULL);
+	ring_expect(r, 1, a, LKM_NL);
+	ring_free(r);
+}
+
 /* REMOVE crosses the directory node's own REQUEST (spec 2.7). */
 static void test_remove_crosses_request(void **state)
 {
@@ -404,6 +435,7 @@ int main(void)
 		cmocka_unit_test(test_message_cost),
 		cmocka_unit_test(test_bast_crosses_down_conversion),
 		cmocka_unit_test(test_cancel_at_every_point),
+		cmocka_unit_test(test_reply_to_a_moot_cancel),
 		cmocka_unit_test(test_remove_crosses_request),
 		cmocka_unit_test(test_master_forgets_between_requests),
 		cmocka_unit_test(test_old_request_of_the_new_directory_node),
