@@ -478,8 +478,7 @@ static bool is_frozen(const struct glock *gl)
 		return false;
 	if (gl->gl_reply_outcome == LM_OUT_ERROR ||
 	    gl->gl_reply_outcome == LM_OUT_NOMEM ||
-	    gl->gl_reply_outcome == LM_OUT_CANCELLED ||
-	    gl->gl_target == LM_ST_UNLOCKED)
+	    gl->gl_reply_outcome == LM_OUT_CANCELLED)
 		return false;
 	if ((gl->gl_flags & GLF_DEMOTE_IN_PROGRESS) &&
 	    gl->gl_demote_state == LM_ST_UNLOCKED)

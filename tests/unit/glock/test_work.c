@@ -832,6 +832,7 @@ static void test_notify_keeps_the_place(void **state)
 	glock_dq(&gh);
 	assert_int_equal(tellings, 1);
 	assert_int_equal(glock_adopt(&parked, GL_NOWAIT, &gh), 0);
+	glock_table_check(f->table);
 	assert_false(behind.gh_granted);
 	glock_dq(&gh);
 	assert_true(behind.gh_granted);
