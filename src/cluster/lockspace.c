@@ -322,7 +322,8 @@ void ls_free(struct ugdlm *ls)
 	ls_callbacks_free(ls);
 	ls_trace_free(ls);
 	free(ls->nodes);
-	if (ls->life_fd >= 0)
+	/* Who has not left holds it until its process ends (lifelock.h). */
+	if (ls->left && ls->life_fd >= 0)
 		close(ls->life_fd);
 	pthread_cond_destroy(&ls->timer);
 	pthread_cond_destroy(&ls->cond);
@@ -462,7 +463,8 @@ static int say_left(struct ugdlm *ls, bool dirty)
 {
 	uint64_t end;
 
-	wait_flushed(ls);
+	if (ls->engine)
+		wait_flushed(ls);
 	if (ls->lost)
 		return -ESHUTDOWN;
 	ls_trace_text(ls, "leaving%s", dirty ? ", dirty" : "");

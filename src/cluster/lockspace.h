@@ -258,7 +258,7 @@ struct ugdlm {
 
 	/* life */
 	bool admitted;
-	bool founder;
+	int join_err; /* admitted, but of no use: it has to leave again */
 	bool leaving;
 	bool left; /* our own words have been delivered */
 	bool lost;

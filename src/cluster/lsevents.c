@@ -314,23 +314,15 @@ static void on_admitted(struct ugdlm *ls, const struct member_update *up)
 	const struct member *m = &up->member;
 	int err = take_life_lock(ls, m);
 
-	if (err) {
-		ls_lose(ls, err, "life lock of instance %u: %s", m->instance,
-			strerror(-err));
-		return;
-	}
-	err = make_engine(ls, m);
-	if (err) {
-		ls_lose(ls, err, "lock engine: %s", strerror(-err));
-		return;
-	}
+	if (!err)
+		err = make_engine(ls, m);
+	ls->join_err = err;
 	ls->self.nodeid = m->proc.node;
 	ls->self.instance = m->instance;
 	ls->self.pid = m->proc.pid;
 	ls->self.self = true;
 	snprintf(ls->self.name, sizeof(ls->self.name), "%s",
 		 node_name(ls, m->proc.node));
-	ls->founder = up->founder;
 	ls->admitted = true;
 	ls_trace_text(ls, "admitted as node %u", member_id(m));
 	pthread_cond_broadcast(&ls->cond);
@@ -448,6 +440,11 @@ static void on_change(struct ugdlm *ls, uint64_t generation)
 	struct dlm_event stop = { .kind = DLM_EV_STOP };
 
 	ls_trace_text(ls, "change %llu: stop", (unsigned long long)generation);
+	if (!ls->engine) {
+		/* Without one, and about to leave: nobody has to wait. */
+		ls->env.cluster->say_stopped(ls->cluster, generation);
+		return;
+	}
 	ls->running = false;
 	ls->changing = false;
 	ls->more = false;
@@ -482,6 +479,8 @@ static void on_start(struct ugdlm *ls, uint64_t generation)
 	unsigned count = 0;
 	int err;
 
+	if (!ls->engine)
+		return;
 	for (uint32_t i = 0; i < table->count; i++) {
 		const struct member *m = &table->members[i];
 

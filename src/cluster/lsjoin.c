@@ -3,6 +3,7 @@
  * lsjoin.c - ugdlm_join(): a lockspace among corosync, TCP and clocks.
  */
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -87,6 +88,10 @@ static int wait_admitted(struct ugdlm *ls, uint32_t timeout_ms, char *why,
 	if (ls->lost) {
 		err = ls->lost_err;
 		ls_say(why, why_len, "%s: %s", ls->name, ls->lost_why);
+	} else if (ls->admitted && ls->join_err) {
+		err = ls->join_err;
+		ls_say(why, why_len, "%s: life lock or lock engine: %s",
+		       ls->name, strerror(-err));
 	} else if (!ls->admitted) {
 		err = -ETIMEDOUT;
 		ls_say(why, why_len,

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Locks among three nodes whose processes are killed, join again and leave: what
-# they held never excludes each other, and value blocks are those written last.
+# Locks among three nodes whose processes are killed, cut off, stopped, join again
+# and leave: what they held never excludes each other, and value blocks are those
+# written last.
 . "$(dirname "$0")/lib.sh"
 : "${LOCKCLIENT:?}" "${LOCKCHECK:?}"
 seconds=${LOCKS_SECONDS:-20}
@@ -34,6 +35,11 @@ holds() {
 		"$2" ]
 }
 
+# more_gone NAME COUNT [NODE]
+more_gone() {
+	[ "$(grep -c "^gone ${3:-3} .* died" "$1" || true)" -gt "$2" ]
+}
+
 "$lab" up 3
 client member1 1 -s -u
 says member1 "running slot 1"
@@ -57,12 +63,32 @@ while [ "$SECONDS" -lt "$end" ]; do
 	wait_for 20 "locks of member$n" holds "member$n" 200
 done
 
-# One that leaves by itself, while others work.
-end member2 2
-says member1 "gone 2 slot 2 clean"
-end "member$n" 3
-end member1 1
+# Cut off: nothing is granted there, and nothing here until its supervisor can
+# say that it is dead.
+"$lab" cut 3
+says "member$n" "quorate no"
+says member1 prepare
+runs=$(grep -c "^running" member1)
+gone=$(grep -c "^gone 3 .* died" member1)
+sleep 3
+same "recoveries without a proof" "$(grep -c "^running" member1)" "$runs"
+"$lab" heal 3
+wait_for 30 "its death" more_gone member1 "$gone"
+wait_for 30 "the end of member$n" test -e "member$n.status"
 
+# Stopped: it keeps silent, is expelled and killed, and the others go on.
+gone=$(grep -c "^gone 2 .* died" member1 || true)
+"$lab" freeze 2 ugfs
+wait_for 40 "the end of who is silent" more_gone member1 "$gone" 2
+wait_for 30 "the end of member2" test -e member2.status
+client member2b 2 -s -u
+says member2b "running slot .*"
+wait_for 20 "locks of member2b" holds member2b 200
+
+# One that leaves by itself, while another works.
+end member2b 2
+says member1 "gone 2 slot .* clean"
+end member1 1
 "$LOCKCHECK" history.*
 "$lab" down
 wait

@@ -126,6 +126,8 @@ static int fake_incarnation(struct incarnation *out)
 static int fake_life_lock(const struct life_lock_name *name,
 			  const struct incarnation *holder)
 {
+	if (the_world->life_lock_err)
+		return the_world->life_lock_err;
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
@@ -536,6 +538,8 @@ void world_kill(struct world *w, unsigned id)
 	struct world_node *n = &w->node[id];
 
 	ls_disconnect(n->ls);
+	if (n->ls->life_fd >= 0)
+		close(n->ls->life_fd); /* as the end of a process does */
 	ls_free(n->ls);
 	n->ls = NULL;
 }
@@ -665,8 +669,8 @@ void world_dispatch_some(struct world *w, unsigned id, unsigned max)
 }
 
 /*
- * Recovery polls, and what had no memory is tried again: let time pass. A member
- * that is dead is asked for ever.
+ * Recovery polls, and what had no memory is tried again: let time pass. A
+ * member that is dead is asked for ever.
  */
 static void move(struct world *w, bool dispatch)
 {

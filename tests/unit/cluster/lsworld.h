@@ -45,7 +45,8 @@ struct world {
 	unsigned rests;
 	bool with_uuid;
 	bool real;
-	bool dispatching; /* world_settle() dispatches, too */
+	int life_lock_err; /* of who joins next */
+	bool dispatching;  /* world_settle() dispatches, too */
 };
 
 /* Nodes 1 to n are members and running, and have dispatched that. */

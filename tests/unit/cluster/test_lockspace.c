@@ -489,6 +489,20 @@ static void test_leave_dirty(void **state)
 	world_free(w);
 }
 
+/* Admitted, but of no use: it leaves again, and holds nobody up. */
+static void test_no_life_lock(void **state)
+{
+	struct world *w = world_new(1, true);
+
+	w->life_lock_err = -EBUSY;
+	world_join(w, 2);
+	assert_int_equal(w->node[2].ls->join_err, -EBUSY);
+	assert_int_equal(ugdlm_leave(w->node[2].ls, false), 0);
+	world_settle(w);
+	assert_string_equal(world_log(w, 1), "prepare;running slot 1;");
+	world_free(w);
+}
+
 static void test_looking_inside(void **state)
 {
 	struct world *w = world_new(2, false);
@@ -533,6 +547,7 @@ int main(void)
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_leave_clean),
 		cmocka_unit_test(test_leave_dirty),
+		cmocka_unit_test(test_no_life_lock),
 		cmocka_unit_test(test_looking_inside),
 	};
 
