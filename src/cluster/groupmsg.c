@@ -11,108 +11,18 @@
  * is as long as it says and has nothing behind its body.
  * Source: docs/spec/cluster.md 3.
  */
-#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "base/crc.h"
+#include "cluster/bytes.h"
 #include "cluster/groupmsg.h"
 
 #define MAGIC 0x4d434755u /* "UGCM" */
 #define HEADER_BYTES 24
 #define CRC_AT 20
 #define FLAG_HAS_STATE 1u
-
-struct reader {
-	const uint8_t *at;
-	size_t left;
-	bool bad;
-};
-
-struct writer {
-	uint8_t *at;
-	size_t left;
-	bool full;
-};
-
-static void put_bytes(struct writer *w, const void *bytes, size_t len)
-{
-	if (len > w->left) {
-		w->full = true;
-		return;
-	}
-	memcpy(w->at, bytes, len);
-	w->at += len;
-	w->left -= len;
-}
-
-static void put8(struct writer *w, uint8_t v)
-{
-	put_bytes(w, &v, sizeof(v));
-}
-
-static void put16(struct writer *w, uint16_t v)
-{
-	v = htole16(v);
-	put_bytes(w, &v, sizeof(v));
-}
-
-static void put32(struct writer *w, uint32_t v)
-{
-	v = htole32(v);
-	put_bytes(w, &v, sizeof(v));
-}
-
-static void put64(struct writer *w, uint64_t v)
-{
-	v = htole64(v);
-	put_bytes(w, &v, sizeof(v));
-}
-
-static void get_bytes(struct reader *r, void *bytes, size_t len)
-{
-	if (len > r->left) {
-		r->bad = true;
-		memset(bytes, 0, len);
-		return;
-	}
-	memcpy(bytes, r->at, len);
-	r->at += len;
-	r->left -= len;
-}
-
-static uint8_t get8(struct reader *r)
-{
-	uint8_t v;
-
-	get_bytes(r, &v, sizeof(v));
-	return v;
-}
-
-static uint16_t get16(struct reader *r)
-{
-	uint16_t v;
-
-	get_bytes(r, &v, sizeof(v));
-	return le16toh(v);
-}
-
-static uint32_t get32(struct reader *r)
-{
-	uint32_t v;
-
-	get_bytes(r, &v, sizeof(v));
-	return le32toh(v);
-}
-
-static uint64_t get64(struct reader *r)
-{
-	uint64_t v;
-
-	get_bytes(r, &v, sizeof(v));
-	return le64toh(v);
-}
 
 /* A byte that names one of first .. last. */
 static uint8_t get_enum(struct reader *r, uint8_t first, uint8_t last)

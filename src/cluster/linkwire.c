@@ -9,106 +9,23 @@
  *
  * Source: docs/spec/cluster.md 5.2, 5.3.
  */
-#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/compiler.h"
+#include "cluster/bytes.h"
 #include "cluster/linkwire.h"
 
 #define MAGIC 0x4b4c4755u /* "UGLK" */
 #define FLAG_KEYED 1u
 #define LENGTH_AT 10
 
-/* A place in a buffer; running out of bytes is remembered. */
-struct cursor {
-	uint8_t *put;
-	const uint8_t *get;
-	size_t left;
-	bool bad;
-};
-
-static void put_bytes(struct cursor *c, const void *bytes, size_t len)
-{
-	ug_assert(len <= c->left);
-	memcpy(c->put, bytes, len);
-	c->put += len;
-	c->left -= len;
-}
-
-static void put8(struct cursor *c, uint8_t v)
-{
-	put_bytes(c, &v, sizeof(v));
-}
-
-static void put16(struct cursor *c, uint16_t v)
-{
-	v = htole16(v);
-	put_bytes(c, &v, sizeof(v));
-}
-
-static void put32(struct cursor *c, uint32_t v)
-{
-	v = htole32(v);
-	put_bytes(c, &v, sizeof(v));
-}
-
-static void put64(struct cursor *c, uint64_t v)
-{
-	v = htole64(v);
-	put_bytes(c, &v, sizeof(v));
-}
-
-static void get_bytes(struct cursor *c, void *bytes, size_t len)
-{
-	if (len > c->left) {
-		c->bad = true;
-		memset(bytes, 0, len);
-		return;
-	}
-	memcpy(bytes, c->get, len);
-	c->get += len;
-	c->left -= len;
-}
-
-static uint8_t get8(struct cursor *c)
-{
-	uint8_t v;
-
-	get_bytes(c, &v, sizeof(v));
-	return v;
-}
-
-static uint16_t get16(struct cursor *c)
-{
-	uint16_t v;
-
-	get_bytes(c, &v, sizeof(v));
-	return le16toh(v);
-}
-
-static uint32_t get32(struct cursor *c)
-{
-	uint32_t v;
-
-	get_bytes(c, &v, sizeof(v));
-	return le32toh(v);
-}
-
-static uint64_t get64(struct cursor *c)
-{
-	uint64_t v;
-
-	get_bytes(c, &v, sizeof(v));
-	return le64toh(v);
-}
-
 /* Frames */
 
 void link_frame_encode(const struct link_frame *frame, uint8_t *head)
 {
-	struct cursor c = { .put = head, .left = LINK_FRAME_BYTES };
+	struct writer c = { .at = head, .left = LINK_FRAME_BYTES };
 
 	put32(&c, frame->len);
 	put32(&c, frame->kind);
@@ -118,7 +35,7 @@ void link_frame_encode(const struct link_frame *frame, uint8_t *head)
 
 int link_frame_decode(const uint8_t *head, struct link_frame *frame)
 {
-	struct cursor c = { .get = head, .left = LINK_FRAME_BYTES };
+	struct reader c = { .at = head, .left = LINK_FRAME_BYTES };
 	uint32_t kind;
 
 	frame->len = get32(&c);
@@ -135,21 +52,21 @@ int link_frame_decode(const uint8_t *head, struct link_frame *frame)
 
 /* The handshake */
 
-static void put_incarnation(struct cursor *c, const struct incarnation *inc)
+static void put_incarnation(struct writer *c, const struct incarnation *inc)
 {
 	put_bytes(c, inc->boot_id, sizeof(inc->boot_id));
 	put32(c, inc->pid);
 	put64(c, inc->start_ticks);
 }
 
-static void get_incarnation(struct cursor *c, struct incarnation *inc)
+static void get_incarnation(struct reader *c, struct incarnation *inc)
 {
 	get_bytes(c, inc->boot_id, sizeof(inc->boot_id));
 	inc->pid = get32(c);
 	inc->start_ticks = get64(c);
 }
 
-static void put_names(struct cursor *c, const struct link_shake *shake)
+static void put_names(struct writer *c, const struct link_shake *shake)
 {
 	size_t len = strnlen(shake->table, LINK_TABLE_MAX);
 
@@ -161,7 +78,7 @@ static void put_names(struct cursor *c, const struct link_shake *shake)
 	put_bytes(c, shake->table, len);
 }
 
-static void get_names(struct cursor *c, struct link_shake *shake)
+static void get_names(struct reader *c, struct link_shake *shake)
 {
 	size_t len;
 
@@ -179,13 +96,13 @@ static void get_names(struct cursor *c, struct link_shake *shake)
 		c->bad = true;
 }
 
-static void put_proof(struct cursor *c, const struct link_shake *shake)
+static void put_proof(struct writer *c, const struct link_shake *shake)
 {
 	put64(c, shake->received);
 	put_bytes(c, shake->mac, sizeof(shake->mac));
 }
 
-static void get_proof(struct cursor *c, struct link_shake *shake)
+static void get_proof(struct reader *c, struct link_shake *shake)
 {
 	shake->received = get64(c);
 	get_bytes(c, shake->mac, sizeof(shake->mac));
@@ -193,8 +110,8 @@ static void get_proof(struct cursor *c, struct link_shake *shake)
 
 size_t link_shake_encode(const struct link_shake *shake, uint8_t *buf)
 {
-	struct cursor c = { .put = buf, .left = LINK_SHAKE_MAX };
-	struct cursor length = { .put = buf + LENGTH_AT, .left = 2 };
+	struct writer c = { .at = buf, .left = LINK_SHAKE_MAX };
+	struct writer length = { .at = buf + LENGTH_AT, .left = 2 };
 
 	put32(&c, MAGIC);
 	put16(&c, shake->major);
@@ -219,23 +136,24 @@ size_t link_shake_encode(const struct link_shake *shake, uint8_t *buf)
 		put8(&c, (uint8_t)shake->refusal);
 		break;
 	}
+	ug_assert(!c.full);
 	put16(&length, (uint16_t)(LINK_SHAKE_MAX - c.left));
 	return LINK_SHAKE_MAX - c.left;
 }
 
 long link_shake_length(const uint8_t *head)
 {
-	struct cursor c = { .get = head, .left = LINK_SHAKE_HEAD };
+	struct reader c = { .at = head, .left = LINK_SHAKE_HEAD };
 	uint16_t len;
 
 	if (get32(&c) != MAGIC)
 		return -EBADMSG;
-	c.get = head + LENGTH_AT;
+	c.at = head + LENGTH_AT;
 	len = get16(&c);
 	return len >= LINK_SHAKE_HEAD && len <= LINK_SHAKE_MAX ? len : -EBADMSG;
 }
 
-static void get_body(struct cursor *c, struct link_shake *shake)
+static void get_body(struct reader *c, struct link_shake *shake)
 {
 	switch (shake->type) {
 	case LS_WELCOME:
@@ -262,7 +180,7 @@ static void get_body(struct cursor *c, struct link_shake *shake)
 int link_shake_decode(const uint8_t *bytes, size_t len,
 		      struct link_shake *shake)
 {
-	struct cursor c = { .get = bytes, .left = len };
+	struct reader c = { .at = bytes, .left = len };
 	struct link_shake got = { 0 };
 	uint8_t flags;
 
