@@ -11,7 +11,7 @@ flock "${PEERVM_DIR:-/tmp/peer-vm}.lock" "$peer/prepare.sh" \
 
 # peer_interop [options of interop.sh] IMAGE: results in interop-out
 peer_interop() {
-	"$peer/interop.sh" -o "$work/interop-out" -t 1500 "$@" \
+	"$peer/interop.sh" -o "$work/interop-out" -t "$(patiently 1500)" "$@" \
 		> interop.log 2>&1 ||
 		fail "interop.sh $* returned $?: $(tail -40 interop.log)"
 }

@@ -48,7 +48,7 @@ for mode in kernel own; do
 done
 END
 make_volume vol.img 400M
-"$peer/run.sh" -d vol.img -i guest -o out -t 3000 guest.sh > run.out 2>&1 ||
+"$peer/run.sh" -d vol.img -i guest -o out -t "$(patiently 3000)" guest.sh > run.out 2>&1 ||
 	fail "$(cat run.out; tail -n 50 out/node1/out)"
 cat out/node1/out
 clean_fsck vol.img
