@@ -7,6 +7,8 @@
  *   freeze      nothing moves; it may be expelled meanwhile, come back without
  *               knowing it, act and send, until it is fenced
  *   lost link   of two members, both ways: messages wait, none is lost
+ *   flap        membership changes again and again, to the same, so that
+ *               recoveries are broken off in all of their steps
  *   partition   every link between two sides is lost. Nobody decides, and all
  *               goes on when it heals; or none has quorum, so that all stop
  *               and start again as they were; or one side decides, and the
@@ -18,7 +20,7 @@
 bool is_fault(enum kind kind)
 {
 	return kind == EV_KILL || kind == EV_LEAVE || kind == EV_FREEZE ||
-	       kind == EV_LOSE_LINK || kind == EV_PARTITION;
+	       kind == EV_FLAP || kind == EV_LOSE_LINK || kind == EV_PARTITION;
 }
 
 static void comes_back(struct world *w, struct node *node, uint64_t within_ns)
@@ -63,6 +65,12 @@ static void on_freeze(struct world *w, struct node *node)
 		return;
 	expel(w, node);
 	event_post(w->now_ns + choose(w, 100 * MS), EV_CHANGE, NULL);
+}
+
+static void on_flap(struct world *w)
+{
+	for (unsigned n = 1 + (unsigned)choose(w, 4); n; n--)
+		event_post(w->now_ns + choose(w, 40 * MS), EV_CHANGE, NULL);
 }
 
 static void lose_link(struct world *w, int32_t a, int32_t b, uint64_t until_ns)
@@ -150,6 +158,9 @@ void fault_happens(struct world *w, struct node *node, enum kind kind)
 	case EV_FENCE:
 		on_fence(w, node);
 		break;
+	case EV_FLAP:
+		on_flap(w);
+		break;
 	case EV_LOSE_LINK:
 		on_lose_link(w, node);
 		break;
@@ -165,13 +176,15 @@ static enum kind some_fault(struct world *w)
 {
 	unsigned how = (unsigned)choose(w, 100);
 
-	if (how < 45)
+	if (how < 35)
 		return EV_KILL;
-	if (how < 60)
+	if (how < 50)
+		return EV_FLAP;
+	if (how < 62)
 		return EV_FREEZE;
-	if (how < 72)
+	if (how < 74)
 		return EV_LEAVE;
-	if (how < 84)
+	if (how < 85)
 		return EV_LOSE_LINK;
 	return EV_PARTITION;
 }

@@ -52,6 +52,7 @@ enum kind {
 	EV_JOIN,
 	EV_LEAVE, /* gives everything back, then goes */
 	EV_FREEZE,
+	EV_FLAP,
 	EV_FENCE,     /* the end of one that has been expelled */
 	EV_LOSE_LINK, /* of this node and another */
 	EV_PARTITION,
