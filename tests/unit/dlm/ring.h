@@ -8,7 +8,7 @@
 
 #include "dlm/dlm.h"
 
-#define RING_NODES 4
+#define RING_NODES 5
 #define RING_LOG 4096
 
 struct ring_told {

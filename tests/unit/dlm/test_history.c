@@ -209,6 +209,81 @@ static void test_order_of_conversions_after_recovery(void **state)
 	ring_free(r);
 }
 
+/* Where in the queue the first LOOKUP of a recovery is; -1: nowhere. */
+static int lookup_place(const struct ring *r, int from, int to)
+{
+	for (unsigned i = r->head[from][to]; i < r->tail[from][to]; i++) {
+		const struct dlm_msg *msg = r->queue[from][to][i];
+
+		if (msg->kind == DLM_RCOM && msg->rc.type == DLM_RCOM_LOOKUP)
+			return (int)(i - r->head[from][to]);
+	}
+	return -1;
+}
+
+/* Everything but a LOOKUP to "dir" moves, until node "first" has sent one. */
+static void until_first_asks(struct ring *r, int first, int dir)
+{
+	for (unsigned n = 0; n < 2000 && lookup_place(r, first, dir); n++) {
+		bool any = false;
+
+		for (int from = 1; from <= RING_NODES; from++) {
+			for (int to = 1; to <= RING_NODES; to++) {
+				if (to != dir || lookup_place(r, from, to))
+					any |= ring_deliver(r, from, to);
+			}
+		}
+		if (!any)
+			ring_tick(r, 1000000);
+	}
+	assert_int_equal(lookup_place(r, first, dir), 0);
+}
+
+/*
+ * 9: node 4, the directory node, makes node 2 the new master, and dies before
+ * that knows; node 3 has heard of it and has sent its lock there. In the next
+ * recovery node 1 becomes the master, and node 2 has a copy too many.
+ */
+static void test_copy_for_a_master_that_is_none(void **state)
+{
+	struct ring *r = ring_new(5);
+	char name[8];
+	uint32_t m, x, y, z;
+
+	(void)state;
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "c%u", i);
+		/* directory: node 4 of four, node 1 of three */
+		if ((dlm_hash(name, strlen(name)) >> 16) % 12 == 3)
+			break;
+	}
+	ring_lock(r, 5, name, LKM_NL, 0, NULL, &m);
+	ring_settle(r);
+	ring_lock(r, 1, name, LKM_NL, 0, NULL, &y);
+	ring_lock(r, 2, name, LKM_NL, 0, NULL, &x);
+	ring_lock(r, 3, name, LKM_PR, 0, NULL, &z);
+	ring_settle(r);
+	ring_stop(r);
+	ring_kill(r, 5);
+	ring_start(r);
+	until_first_asks(r, 2, 4);
+	assert_true(ring_deliver(r, 2, 4)); /* the answer stays on the way */
+	while (lookup_place(r, 3, 4) >= 0)
+		assert_true(ring_deliver(r, 3, 4));
+	while (ring_deliver(r, 4, 3) || ring_deliver(r, 3, 2))
+		;
+	ring_stop(r);
+	ring_kill(r, 4);
+	ring_start(r);
+	ring_settle(r);
+	ring_unlock(r, 3, z, 0, NULL);
+	ring_unlock(r, 2, x, 0, NULL);
+	ring_unlock(r, 1, y, 0, NULL);
+	ring_settle(r);
+	assert_no_locks(r);
+	ring_free(r);
+}
+
 /* 9.4 1: the master dies with something of each kind on the way. */
 static void master_dies_after(unsigned delivered)
 {
@@ -428,6 +503,7 @@ int main(void)
 		cmocka_unit_test(test_answer_saved_over_a_recovery),
 		cmocka_unit_test(test_many_resources),
 		cmocka_unit_test(test_order_of_conversions_after_recovery),
+		cmocka_unit_test(test_copy_for_a_master_that_is_none),
 		cmocka_unit_test(test_master_dies_with_all_in_flight),
 		cmocka_unit_test(test_directory_node_dies_at_lookup),
 		cmocka_unit_test(test_death_in_every_step),
