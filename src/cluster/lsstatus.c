@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,18 @@ static const char *state_name(const struct ugdlm *ls)
 	if (ls->missing || ls->changing)
 		return "member missing";
 	return ls->has_lease ? "running" : "no quorum";
+}
+
+/* Boot, process and start: what no other process ever has. */
+static void add_incarnation(json_t *object, const struct incarnation *inc)
+{
+	char text[96], *c = text;
+
+	for (unsigned i = 0; i < sizeof(inc->boot_id); i++)
+		c += sprintf(c, "%02x", inc->boot_id[i]);
+	snprintf(c, sizeof(text) - (size_t)(c - text), ".%u.%llu", inc->pid,
+		 (unsigned long long)inc->start_ticks);
+	json_object_set_new(object, "incarnation", json_string(text));
 }
 
 static void add_addr(json_t *object, const struct link_addr *addr)
@@ -84,6 +97,7 @@ static json_t *member_json(const struct ls_member *member,
 
 	if (!object)
 		return NULL;
+	add_incarnation(object, &m->info.inc);
 	add_addr(object, &m->info.addr);
 	add_link(object, infos, count, &m->info.inc);
 	return object;
@@ -97,8 +111,10 @@ static json_t *self_json(const struct ugdlm *ls)
 				   ls->self.name, "pid", (int)ls->self.pid,
 				   "slot", (int)ls->self.slot, "state", "self");
 
-	if (object)
-		add_addr(object, &ls->addr);
+	if (!object)
+		return NULL;
+	add_incarnation(object, &ls->inc);
+	add_addr(object, &ls->addr);
 	return object;
 }
 
@@ -133,12 +149,19 @@ static json_t *slots_json(const struct ugdlm *ls)
 static json_t *waits_json(const struct ugdlm *ls,
 			  const struct cluster_wait *waits, unsigned count)
 {
+	uint64_t now = ls->env.now_ns();
 	json_t *array = json_array();
 	char text[512];
 
 	for (unsigned i = 0; i < count; i++) {
+		uint64_t since = UG_MIN(waits[i].since_ns, now);
+
 		ls->env.cluster->wait_text(&waits[i], text, sizeof(text));
-		json_array_append_new(array, json_string(text));
+		json_array_append_new(
+			array,
+			json_pack("{s:s,s:i,s:I}", "text", text, "node",
+				  (int)waits[i].node, "for_ms",
+				  (json_int_t)((now - since) / 1000000u)));
 	}
 	return array;
 }
@@ -227,6 +250,18 @@ static void name_text(const struct dlm_name *name, char *text)
 	*text = '\0';
 }
 
+static void add_lvb(json_t *object, const struct dlm_resource_info *info)
+{
+	char text[2 * UGDLM_LVB_LEN + 1] = "";
+
+	if (!info->lvb)
+		return;
+	for (unsigned i = 0; i < UGDLM_LVB_LEN; i++)
+		sprintf(text + 2 * i, "%02x", info->lvb[i]);
+	json_object_set_new(object, "lvb", json_string(text));
+	json_object_set_new(object, "lvb_seq", json_integer(info->lvb_seq));
+}
+
 struct dump {
 	json_t *resources;
 	json_t *locks; /* of the last resource */
@@ -246,6 +281,8 @@ static void dump_resource(void *arg, const struct dlm_resource_info *info)
 			   info->lvb_invalid, "locks", dump->locks);
 	if (!object)
 		dump->locks = NULL;
+	else
+		add_lvb(object, info);
 	json_array_append_new(dump->resources, object);
 }
 

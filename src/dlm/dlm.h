@@ -434,6 +434,8 @@ struct dlm_resource_info {
 	bool lvb_invalid;
 	bool grant_pending; /* a queued lock could be granted */
 	uint32_t locks;
+	const uint8_t *lvb; /* during the visit; NULL: none here */
+	uint32_t lvb_seq;
 };
 
 struct dlm_counts {

@@ -233,6 +233,8 @@ static void fill_resource(const struct dlm_engine *engine,
 	info->lvb_invalid = rsb->flags & RES_LVB_INVALID;
 	info->grant_pending = rsb_is_master(engine, rsb) && grant_is_due(rsb);
 	info->locks = rsb->nlocks;
+	info->lvb = rsb->lvb;
+	info->lvb_seq = rsb->lvbseq;
 }
 
 static void fill_lock(const struct dlm_engine *engine, const struct lkb *lkb,
