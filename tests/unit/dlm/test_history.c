@@ -240,7 +240,7 @@ static void until_first_asks(struct ring *r, int first, int dir)
 }
 
 /*
- * 9: node 4, the directory node, makes node 2 the new master, and dies before
+ * 6, 9: node 4, the directory node, makes node 2 the new master, and dies before
  * that knows; node 3 has heard of it and has sent its lock there. In the next
  * recovery node 1 becomes the master, and node 2 has a copy too many.
  */
@@ -276,6 +276,9 @@ static void test_copy_for_a_master_that_is_none(void **state)
 	ring_kill(r, 4);
 	ring_start(r);
 	ring_settle(r);
+	ring_convert(r, 1, y, LKM_EX, LKF_NOQUEUE, NULL);
+	ring_settle(r);
+	assert_int_equal(ring_cast(r, 1, y)->status, -EAGAIN);
 	ring_unlock(r, 3, z, 0, NULL);
 	ring_unlock(r, 2, x, 0, NULL);
 	ring_unlock(r, 1, y, 0, NULL);
