@@ -228,10 +228,15 @@ int ugdlm_supervise(const struct ugdlm_supervise *config);
  * Join: connect, start the library's threads, and wait until admitted (for at
  * most timeout_ms, 0 = for ever; events come only when dispatched). The
  * lockspace works after the first running(). why: a sentence for the user when
- * it fails.
- * -ECONNREFUSED no corosync; -EXDEV another cluster's name; -EADDRINUSE;
- * -EPROTO other version; -EBUSY a kernel lockspace of this name has members;
- * -ETIMEDOUT (no quorum, others being recovered); -EINVAL; -ENOMEM; -EIO.
+ * it fails. config is copied, the events too.
+ * -ECONNREFUSED no corosync, -EPERM it does not let this process in; -EXDEV
+ * another cluster's name; -ENOTUNIQ two_node without wait_for_all;
+ * -EADDRINUSE no port is free, -EADDRNOTAVAIL this node has no address in
+ * corosync's list of nodes; -EPROTO other version; -EBUSY a kernel lockspace of
+ * this name has members, or an earlier process still holds the life lock;
+ * -ETIMEDOUT not admitted in time, or corosync takes too long; -EINVAL,
+ * -ENAMETOOLONG the name, the ports or the key; what open(2) says of the key;
+ * -ENOMEM; -EIO. *out is written on success only.
  */
 int ugdlm_join(const struct ugdlm_config *config, uint32_t timeout_ms,
 	       struct ugdlm **out, char *why, size_t why_len);
@@ -243,10 +248,12 @@ int ugdlm_join(const struct ugdlm_config *config, uint32_t timeout_ms,
  * more. After lost() it only frees.
  * -ETIMEDOUT: it could not be told in 30 s; to the others this is a process
  * that died, and its supervisor must see it end with another status than 0.
+ * -ESHUTDOWN: the lockspace was lost before or meanwhile; the same holds.
  */
 int ugdlm_leave(struct ugdlm *ls, bool dirty);
 
-/* Readable when there are callbacks; for poll(2). */
+/* Readable when there are callbacks; for poll(2). The library's, not to be
+ * read or closed. */
 int ugdlm_fd(const struct ugdlm *ls);
 /*
  * Run callbacks until there are none, or max of them. Several threads may
@@ -257,25 +264,43 @@ int ugdlm_dispatch(struct ugdlm *ls, unsigned max);
 /* This process may write until this CLOCK_MONOTONIC time in ns; 0: not now. */
 uint64_t ugdlm_lease_ns(const struct ugdlm *ls);
 
-/* The journal of this slot is clean: the slot may be given to a new member. */
+/*
+ * The journal of this slot is clean: the slot may be given to a new member. To
+ * be said for each gone() whose end was not clean, from that callback on. 0;
+ * -ENOENT: no slot of this number is held, or its gone() has not been called.
+ */
 int ugdlm_slot_clean(struct ugdlm *ls, uint16_t slot);
 
 /*
  * Nobody was a member before this process: before what is left of earlier
  * members is repaired, those who could still be alive must be ruled out
- * (all configured nodes are members, or fenced, or acknowledged). 0: so it
- * is. -EAGAIN: not yet, nodes are named in why. Begins the fencing.
+ * (each configured node has been fenced or acknowledged since, or a process of
+ * ours there tells who holds a life lock, members all of them). 0: so it is.
+ * -EAGAIN: not yet, nodes are named in why; the first such call begins the
+ * asking and fencing, and cleared() tells the end. -ESHUTDOWN: the lockspace is
+ * lost.
  */
 int ugdlm_may_repair(struct ugdlm *ls, char *why, size_t why_len);
 
-/* An administrator says that this node is down. -ENOENT: no such node. */
+/*
+ * An administrator says that this node (name, address or number) is down, and
+ * has been since it was missed: as good as a fence. 0: everybody will be told.
+ * -ENOENT: no such node; -EBUSY: it is this one; -ESHUTDOWN: the lockspace is
+ * lost; -EIO.
+ */
 int ugdlm_fence_ack(struct ugdlm *ls, const char *node);
 
-/* ---- looking inside; the text is JSON, freed by the caller ---- */
+/*
+ * ---- looking inside ----
+ *
+ * The text is the caller's, to be freed. 0 or -ENOMEM.
+ */
 
+/* Members, links, slots, who is waited for: one JSON object. */
 int ugdlm_status_json(struct ugdlm *ls, char **text);
+/* Resources and locks that this process knows of, as JSON. */
 int ugdlm_locks_json(struct ugdlm *ls, char **text);
-/* The trace ring: one line per state change, message and callback. */
+/* The trace ring, not JSON: one line per state change, message, callback. */
 int ugdlm_trace_text(struct ugdlm *ls, char **text);
 
 #ifdef __cplusplus

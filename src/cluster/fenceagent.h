@@ -5,9 +5,9 @@
  * The command is given to sh(1). On its standard input are, as fence agents
  * expect them, lines
  *
- *	action=off		or reboot
- *	port=NAME		the name of the node, also as plug= and
- *nodename= nodeid=ID
+ *	action=off		or action=reboot
+ *	port=NAME		the node's name; plug= and nodename= the same
+ *	nodeid=ID		its number
  *
  * Exit status 0 means: nothing that ran on the host when the command began can
  * write to a disk any more. What it prints goes to the log. It has a process
@@ -44,7 +44,10 @@ struct fence_agent {
 	char line[256];
 };
 
-/* 0, or negative errno: it does not run. */
+/*
+ * Begin it; end_ns is set to run_max_ns from now. order is borrowed for the
+ * call. 0, or negative errno: it does not run, and a may be used again.
+ */
 int fence_agent_start(struct fence_agent *a, const struct fence_order *order,
 		      uint64_t run_max_ns);
 

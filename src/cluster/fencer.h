@@ -80,6 +80,7 @@ struct fencer_updates {
 
 struct fencer;
 
+/* NULL: no memory. config is copied. */
 struct fencer *fencer_new(const struct fencer_config *config);
 void fencer_free(struct fencer *f);
 

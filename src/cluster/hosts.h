@@ -21,6 +21,7 @@ struct hosts_config {
 	uint64_t startup_delay_ns;
 };
 
+/* NULL: no memory. config is copied. */
 struct hosts *hosts_new(const struct hosts_config *config);
 void hosts_free(struct hosts *h);
 

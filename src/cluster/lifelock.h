@@ -23,8 +23,8 @@ struct life_lock_name {
 };
 
 /*
- * Take it and write the holder down. The descriptor is the lock: it is closed
- * by the end of the process only, and never inherited.
+ * Take it and write the holder down. The descriptor is the lock, and is never
+ * inherited. Who has left closes it; else the end of the process does.
  *
  * Waits for a moment, since others may just be trying whether it is held. A
  * descriptor; -EBUSY: an earlier member of this name has not ended yet;

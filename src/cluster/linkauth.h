@@ -32,10 +32,11 @@ struct link_talk {
 	size_t proof_len;
 };
 
+/* Of the side that talk is of: LINK_MAC_BYTES at mac. */
 void link_mac(const struct link_key *key, const struct link_talk *talk,
 	      uint8_t *mac);
 
-/* In a time that does not tell where they differ. */
+/* LINK_MAC_BYTES each, in a time that does not tell where they differ. */
 bool link_mac_equal(const uint8_t *a, const uint8_t *b);
 
 /* -EIO: libsodium finds no source of randomness. Before the others here. */

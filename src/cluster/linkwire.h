@@ -37,6 +37,7 @@ struct link_frame {
 	uint32_t ack;	 /* messages that the sender has got */
 };
 
+/* LINK_FRAME_BYTES at head. */
 void link_frame_encode(const struct link_frame *frame, uint8_t *head);
 
 /* -EBADMSG: no frame begins so; what was read is in *frame nevertheless. */

@@ -42,7 +42,10 @@ int suplink_retry(struct suplink *link);
 /* Take what has come. Closes the connection when corosync has. */
 void suplink_dispatch(struct suplink *link);
 
-/* False: there is no connection. Else it goes out in order. */
+/*
+ * It goes out in order, and comes back as everybody's. False: there is no
+ * connection, or it cannot be queued: as if it had been lost.
+ */
 bool suplink_send(struct suplink *link, const struct group_msg *msg);
 
 /* When suplink_flush() is due, for what corosync has not taken yet. */
