@@ -10,11 +10,13 @@
 
 enum exit_code {
 	EXIT_OK = 0,
-	EXIT_USAGE = 1,	      /* arguments, options, permissions */
-	EXIT_SYSTEM = 2,      /* memory, processes, no /dev/fuse */
-	EXIT_INTERNAL = 4,    /* the mount process died by itself */
-	EXIT_INTERRUPTED = 8, /* by the user */
-	EXIT_MOUNT = 32,      /* everything about this device and directory */
+	EXIT_USAGE = 1,	       /* arguments, options, permissions */
+	EXIT_SYSTEM = 2,       /* memory, processes, no /dev/fuse */
+	EXIT_INTERNAL = 4,     /* the mount process died by itself */
+	EXIT_INTERRUPTED = 8,  /* by the user */
+	EXIT_NOT_GRANTED = 16, /* ugfs dlm: somebody else holds the lock */
+	EXIT_MOUNT = 32,       /* everything about this device and directory,
+				  or about this lockspace */
 };
 
 #endif

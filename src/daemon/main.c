@@ -23,6 +23,7 @@ static const struct verb verbs[] = {
 	{ "mount", mount_main, "mount a volume" },
 	{ "umount", umount_main, "unmount it and wait for the last write" },
 	{ "mkfs", mkfs_main, "make a volume" },
+	{ "dlm", dlm_main, "lockspaces, and locks by hand" },
 	{ "help", help_main, "this text, or that of a verb" },
 	{ "version", version_main, "print the version" },
 };

@@ -103,16 +103,16 @@ static void catch_interrupts(const struct report_wait *rw)
 /* The pipe ended without a last word. */
 static int process_died(const struct report_wait *rw)
 {
+	const char *what = rw->what ? rw->what : "mount process";
 	int status;
 
 	if (!rw->is_child)
 		return EXIT_INTERNAL;
 	if (waitpid(rw->pid, &status, 0) == rw->pid && WIFSIGNALED(status))
-		fprintf(stderr,
-			"ugfs: the mount process was ended by signal %d (%s)\n",
-			WTERMSIG(status), strsignal(WTERMSIG(status)));
+		fprintf(stderr, "ugfs: the %s was ended by signal %d (%s)\n",
+			what, WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
-		fprintf(stderr, "ugfs: the mount process has ended early\n");
+		fprintf(stderr, "ugfs: the %s has ended early\n", what);
 	return EXIT_INTERNAL;
 }
 
@@ -121,6 +121,8 @@ static int check_usable(const struct report_wait *rw)
 {
 	struct statfs st;
 
+	if (!rw->dir)
+		return EXIT_OK;
 	if (!statfs(rw->dir, &st)) {
 		if (rw->verbose)
 			fprintf(stderr, "ugfs: mounted on %s\n", rw->dir);

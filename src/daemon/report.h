@@ -38,11 +38,12 @@ void report_failed(int fd, enum exit_code code, const char *fmt, ...)
 /* ---- the command ---- */
 
 struct report_wait {
-	int fd;		 /* the pipe's reading end, taken over */
-	pid_t pid;	 /* the mount process */
-	bool is_child;	 /* of the caller; else its parent */
-	bool verbose;	 /* say when it is mounted */
-	const char *dir; /* where it mounts */
+	int fd;		  /* the pipe's reading end, taken over */
+	pid_t pid;	  /* the mount process */
+	bool is_child;	  /* of the caller; else its parent */
+	bool verbose;	  /* say when it is mounted */
+	const char *dir;  /* where it mounts; NULL: ready is all there is */
+	const char *what; /* "lock process"; NULL: "mount process" */
 };
 
 /*

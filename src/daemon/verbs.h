@@ -12,6 +12,7 @@ int mount_main(int argc, char **argv);	       /* ugfs mount */
 int mount_helper_main(int argc, char **argv);  /* mount.ugfs */
 int umount_main(int argc, char **argv);	       /* ugfs umount */
 int umount_helper_main(int argc, char **argv); /* umount.ugfs */
+int dlm_main(int argc, char **argv);	       /* ugfs dlm */
 
 /*
  * Go to the mount namespace that -N of mount(8) names: a process id or the
