@@ -9,7 +9,7 @@
 
 bsize=$2 format=$3
 writer=()
-[ "$bsize" = 4096 ] ||
+[ "$bsize" = 4096 ] && [ "$format" != 1801 ] ||
 	writer=(-s "$lib/../long/peer-writer.guest")
 names=4000 # the machine is slow with many
 [ "$format" != 1802 ] || names=20000
