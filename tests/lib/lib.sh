@@ -28,7 +28,8 @@ sanitizer_options() {
 
 	export ASAN_OPTIONS="$opts:detect_leaks=1:abort_on_error=0"
 	export UBSAN_OPTIONS="$opts:halt_on_error=0"
-	export TSAN_OPTIONS="$opts:halt_on_error=0:second_deadlock_stack=1:suppressions=$lib/tsan.supp"
+	# A suppression needs both stacks.
+	export TSAN_OPTIONS="$opts:halt_on_error=0:second_deadlock_stack=1:history_size=7:suppressions=$lib/tsan.supp"
 	export LSAN_OPTIONS="log_path=$1/sanitizer"
 }
 
