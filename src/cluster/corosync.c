@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "cluster/asked.h"
 #include "cluster/cluster_impl.h"
 #include "cluster/clock.h"
 #include "cluster/coroconf.h"
@@ -198,6 +199,7 @@ static int join_group(struct cluster *c, struct reason *r)
 			      "of a corosync group can be",
 			      c->config.table);
 	name.length = (uint32_t)n;
+	asked_note();
 	return explain(r, "join", coro_join(c->cpg, &name));
 }
 

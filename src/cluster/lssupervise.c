@@ -4,30 +4,38 @@
  *
  * The parent stays behind: it is what a shell or a service manager waits for
  * and sends signals to. So it hands SIGTERM, SIGINT and SIGHUP on, and ends as
- * the child has ended.
+ * the child has ended. After that such a signal means the parent itself.
+ *
+ * It keeps no descriptor but the standard ones: whoever reads a pipe of the
+ * child must see its end when the child ends.
  */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "base/compiler.h"
 #include "base/log.h"
+#include "cluster/asked.h"
 #include "cluster/supervisor.h"
 #include "ugfs/ugdlm.h"
 
 static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
-static volatile sig_atomic_t child_pid;
+static int child_fd;
+static volatile sig_atomic_t hurry;
 
+/* By its descriptor: the number of one that was reaped may be another's. */
 static void hand_on(int signo)
 {
 	int saved = errno;
 
-	if (child_pid > 0)
-		kill((pid_t)child_pid, signo);
+	if (pidfd_send_signal(child_fd, signo, NULL, 0) && errno == ESRCH)
+		hurry = 1;
 	errno = saved;
 }
 
@@ -50,6 +58,13 @@ static void catch_signals(void)
 	sigemptyset(&action.sa_mask);
 	for (unsigned i = 0; i < UG_ARRAY_SIZE(signals); i++)
 		sigaction(signals[i], &action, NULL);
+}
+
+/* The log would go on with a number that is soon something else's. */
+static void close_inherited(void)
+{
+	closelog();
+	close_range(STDERR_FILENO + 1, ~0u, 0);
 }
 
 static ug_noreturn void supervise(const struct supervisor_config *config)
@@ -76,22 +91,28 @@ int ugdlm_supervise(const struct ugdlm_supervise *config)
 	const char *action = config->fence_action;
 	sigset_t before;
 	pid_t pid;
+	int err;
 
 	if (action && strcmp(action, "off") != 0 &&
 	    strcmp(action, "reboot") != 0)
 		return -EINVAL;
+	err = asked_share();
+	if (err)
+		return err;
 	fflush(NULL);
 	/* A signal between fork and handler would end the parent alone. */
 	mask(SIG_BLOCK, &before);
 	pid = fork();
 	if (pid < 0) {
-		pid = -errno;
+		err = -errno;
 		sigprocmask(SIG_SETMASK, &before, NULL);
-		return (int)pid;
+		return err;
 	}
 	if (pid > 0) {
+		close_inherited();
 		sup.child = pid;
-		child_pid = pid;
+		sup.hurry = &hurry;
+		child_fd = pidfd_open(pid, 0);
 		catch_signals();
 		sigprocmask(SIG_SETMASK, &before, NULL);
 		supervise(&sup);

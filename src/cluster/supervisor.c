@@ -27,6 +27,7 @@
 
 #include "base/compiler.h"
 #include "base/log.h"
+#include "cluster/asked.h"
 #include "cluster/clock.h"
 #include "cluster/cluster.h"
 #include "cluster/coroconf.h"
@@ -46,6 +47,9 @@
  */
 #define REPORT_NS (600 * (uint64_t)NS_PER_SEC)
 
+/* After it was told to end: enough where somebody can hear it. */
+#define LAST_REPORT_NS (2 * (uint64_t)NS_PER_SEC)
+
 #define KILL_TIMEOUT_MS 5000
 #define FENCE_DELAY_MS 2000
 #define FENCE_TIMEOUT_MS 60000
@@ -58,7 +62,8 @@ struct supervisor {
 	int pidfd;
 	bool killing; /* said so */
 	bool reaped;
-	bool told; /* the own report has come back */
+	bool told; /* the own report has come back, or nobody needs it */
+	bool hurrying;
 	int wait_status;
 	uint64_t end_ns;    /* of the attempts to report */
 	uint64_t report_ns; /* the next one of them */
@@ -279,7 +284,7 @@ static void on_message(void *arg, struct group_proc from,
 		 from.node == s->link.self.node &&
 		 incarnation_equal(&msg->dead.inc, &s->inc))
 		/* With quorum it has come to all who can decide. */
-		s->told = quorum_link_is_quorate(&s->quorum);
+		s->told |= quorum_link_is_quorate(&s->quorum);
 	ev.message.from = from;
 	ev.message.msg = msg;
 	fencing_step(s, &ev);
@@ -292,8 +297,20 @@ static void reap(struct supervisor *s)
 	if (pid == 0 || (pid < 0 && errno == EINTR))
 		return;
 	s->reaped = true;
-	s->told = WIFEXITED(s->wait_status) && !WEXITSTATUS(s->wait_status);
+	s->told = !asked_ever() ||
+		  (WIFEXITED(s->wait_status) && !WEXITSTATUS(s->wait_status));
 	s->end_ns = clock_now_ns() + REPORT_NS;
+}
+
+static void hurry_if_told(struct supervisor *s)
+{
+	uint64_t last;
+
+	if (!s->reaped || s->hurrying || !s->config.hurry || !*s->config.hurry)
+		return;
+	s->hurrying = true;
+	last = clock_now_ns() + LAST_REPORT_NS;
+	s->end_ns = UG_MIN(s->end_ns, last);
 }
 
 /* Not at each wake-up: without quorum the own message comes back and wakes. */
@@ -408,6 +425,7 @@ static void watch(struct supervisor *s)
 	while (!s->told && (!s->reaped || clock_now_ns() < s->end_ns)) {
 		connect_if_lost(s);
 		wait_once(s);
+		hurry_if_told(s);
 		watch_agents(s);
 		if (suplink_due_ns(&s->link) <= clock_now_ns())
 			suplink_flush(&s->link);

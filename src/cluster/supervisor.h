@@ -11,6 +11,7 @@
 #ifndef UG_CLUSTER_SUPERVISOR_H
 #define UG_CLUSTER_SUPERVISOR_H
 
+#include <signal.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -27,13 +28,19 @@ struct supervisor_config {
 	uint32_t kill_timeout_ms;  /* for a host's own proof, 0 = 5000 */
 	uint32_t fence_delay_ms;   /* of the higher of two nodes, 0 = 2000 */
 	uint32_t fence_timeout_ms; /* of one run of the command, 0 = 60000 */
+	/*
+	 * May be NULL. A signal handler sets it after the child was reaped:
+	 * tell its end for two seconds at most, then return.
+	 */
+	const volatile sig_atomic_t *hurry;
 };
 
 /*
  * Watch the child until it has ended and that has been told; an exit with
- * status 0 means that it has left by its own words, which is known already.
- * Returns 0 and the child's wait(2) status, or a negative errno when the child
- * could not be watched at all; -EINVAL: fence_action.
+ * status 0 means that it has left by its own words, which is known already. One
+ * that has never asked to be let in (asked.h) is unknown to all: nothing is
+ * told. Returns 0 and the child's wait(2) status, or a negative errno when the
+ * child could not be watched at all; -EINVAL: fence_action.
  *
  * Without corosync it goes on watching, and connects when corosync is there.
  */
