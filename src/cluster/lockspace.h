@@ -113,10 +113,11 @@ struct ls_member {
 	uint64_t inc_short; /* what the engine calls its incarnation */
 	uint16_t slot;	    /* as of the last running() */
 	bool missing;
-	bool linked; /* links know it */
-	bool full;   /* links_full(): no new requests until room() */
-	bool asked;  /* leaving: it has not answered yet */
-	bool silent; /* as the cluster has been told of its link */
+	bool linked;	      /* links know it */
+	bool full;	      /* links_full(): no new requests until room() */
+	bool asked;	      /* leaving: it has not answered yet */
+	bool silent;	      /* as the cluster has been told of its link */
+	bool started_without; /* gone: forgotten when all updates are done */
 	char name[NODE_NAME_MAX + 1];
 };
 
@@ -274,6 +275,7 @@ struct ugdlm {
 	bool flushing;
 	bool more;
 	bool need_resume;  /* calls that wait may go on */
+	bool forget_due;   /* ls_members_forget() is to follow */
 	uint64_t retry_ns; /* no memory: again then; 0: nothing to do again */
 	uint64_t now_ns;   /* of the event under way */
 
@@ -374,6 +376,9 @@ int ls_step_only(struct ugdlm *ls, struct dlm_event *event);
 int ls_step_surely(struct ugdlm *ls, struct dlm_event *event);
 /* Go on with updates that found no memory. */
 void ls_flush(struct ugdlm *ls);
+/* The engine has stopped: that it ran, if not done yet, is not true any more.
+ */
+void ls_updates_stopped(struct ugdlm *ls);
 
 /* lsevents.c: members */
 
@@ -382,6 +387,8 @@ void ls_on_cluster(void *arg, struct cluster *c,
 struct ls_member *ls_member_find(struct ugdlm *ls, uint32_t id);
 struct ls_member *ls_member_of(struct ugdlm *ls, const struct incarnation *inc);
 void ls_members_free(struct ugdlm *ls);
+/* Those without whom the engine has started: nothing names them any more. */
+void ls_members_forget(struct ugdlm *ls);
 /* Updates of the engine: */
 void ls_on_prepare(struct ugdlm *ls);
 void ls_on_running(struct ugdlm *ls, const struct dlm_running *up);

@@ -445,12 +445,15 @@ static void on_change(struct ugdlm *ls, uint64_t generation)
 		ls->env.cluster->say_stopped(ls->cluster, generation);
 		return;
 	}
-	ls->running = false;
-	ls->changing = false;
-	ls->more = false;
+	/* Until it has stopped it may say that it runs: no word of that. */
+	ls->changing = true;
 	ls_open_or_close(ls);
 	dlm_set_trace(ls->engine, ls_trace_line);
 	ls_step_surely(ls, &stop);
+	ls_updates_stopped(ls);
+	ls->running = false;
+	ls->changing = false;
+	ls->more = false;
 	ls->env.cluster->say_stopped(ls->cluster, generation);
 }
 
@@ -461,13 +464,25 @@ static int compare_members(const void *a, const void *b)
 	return (x->nodeid > y->nodeid) - (x->nodeid < y->nodeid);
 }
 
-/* All that are gone are proved by now. */
+/* All that are gone are proved by now; their slots may have to be told yet. */
 static void forget_gone(struct ugdlm *ls)
+{
+	struct ls_member *member;
+
+	cds_list_for_each_entry (member, &ls->members, list)
+		member->started_without = !is_live(member);
+	ls->forget_due = true;
+	if (ls->updates_done == ls->updates.count)
+		ls_members_forget(ls);
+}
+
+void ls_members_forget(struct ugdlm *ls)
 {
 	struct ls_member *member, *next;
 
+	ls->forget_due = false;
 	cds_list_for_each_entry_safe (member, next, &ls->members, list)
-		if (!is_live(member))
+		if (member->started_without)
 			free_member(ls, member);
 }
 

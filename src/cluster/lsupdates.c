@@ -5,7 +5,8 @@
  * Updates are done in order and never overtaken: messages to one member, and
  * casts of one lock, leave as the engine said them. One that finds no memory
  * stays where it is, and all later ones behind it, until there is some; the
- * list of updates is the queue, so that waiting needs no memory.
+ * list of updates is the queue, so that waiting needs no memory. Only that the
+ * engine runs is dropped when it has been stopped before that was its turn.
  *
  * Messages of an older generation. The engine takes messages that were sent
  * before the last change of members only if they still mean something, and the
@@ -139,8 +140,21 @@ void ls_flush(struct ugdlm *ls)
 	}
 	dlm_updates_clear(updates);
 	ls->updates_done = 0;
+	if (ls->forget_due)
+		ls_members_forget(ls);
 	if (ls->need_resume)
 		ls_resume(ls);
+}
+
+void ls_updates_stopped(struct ugdlm *ls)
+{
+	struct dlm_updates *updates = &ls->updates;
+	size_t kept = ls->updates_done;
+
+	for (size_t i = kept; i < updates->count; i++)
+		if (updates->list[i].kind != DLM_UP_RUNNING)
+			updates->list[kept++] = updates->list[i];
+	updates->count = kept;
 }
 
 int ls_step_only(struct ugdlm *ls, struct dlm_event *event)
