@@ -234,7 +234,102 @@ out:
 	return err;
 }
 
-/* Locks */
+/*
+ * Locks. There may be millions: what holds the lock holds up grants and, by the
+ * links' thread, pings. So room is made before, and touched, since the kernel's
+ * zeroing of it costs more than the copying.
+ */
+
+struct resource_copy {
+	struct dlm_resource_info info; /* lvb: only whether there is one */
+	size_t locks; /* the next ones among the copies of locks */
+	uint8_t lvb[UGDLM_LVB_LEN];
+};
+
+struct copies {
+	struct resource_copy *resources;
+	struct dlm_lock_info *locks;
+	size_t resources_count, resources_max;
+	size_t locks_count, locks_max;
+	bool full; /* more have come meanwhile */
+};
+
+static void *touched(size_t bytes)
+{
+	void *memory = malloc(bytes);
+
+	if (memory)
+		memset(memory, 0xff, bytes);
+	return memory;
+}
+
+static int make_room(struct copies *copies, const struct dlm_counts *counts)
+{
+	memset(copies, 0, sizeof(*copies));
+	copies->resources_max = counts->resources + counts->resources / 16 + 64;
+	copies->locks_max = counts->locks + counts->locks / 16 + 64;
+	copies->resources =
+		touched(copies->resources_max * sizeof(*copies->resources));
+	copies->locks = touched(copies->locks_max * sizeof(*copies->locks));
+	return copies->resources && copies->locks ? 0 : -ENOMEM;
+}
+
+static void free_copies(struct copies *copies)
+{
+	free(copies->resources);
+	free(copies->locks);
+}
+
+static void copy_resource(void *arg, const struct dlm_resource_info *info)
+{
+	struct copies *copies = arg;
+	struct resource_copy *copy;
+
+	copies->full |= copies->resources_count == copies->resources_max;
+	if (copies->full)
+		return;
+	copy = &copies->resources[copies->resources_count++];
+	copy->info = *info;
+	copy->locks = 0;
+	if (info->lvb)
+		memcpy(copy->lvb, info->lvb, sizeof(copy->lvb));
+}
+
+static void copy_lock(void *arg, const struct dlm_resource_info *resource,
+		      const struct dlm_lock_info *info)
+{
+	struct copies *copies = arg;
+
+	copies->full |= copies->locks_count == copies->locks_max;
+	if (copies->full)
+		return;
+	copies->resources[copies->resources_count - 1].locks++;
+	copies->locks[copies->locks_count++] = *info;
+}
+
+static int copy_all(struct ugdlm *ls, struct copies *copies)
+{
+	struct dlm_counts counts = { 0 };
+	int err;
+
+	ls_lock(ls);
+	for (;;) {
+		if (ls->engine)
+			dlm_count(ls->engine, &counts);
+		ls_unlock(ls);
+		err = make_room(copies, &counts);
+		if (err)
+			return err;
+		ls_lock(ls);
+		if (ls->engine)
+			dlm_visit(ls->engine, copy_resource, copy_lock, copies);
+		if (!copies->full)
+			break;
+		free_copies(copies);
+	}
+	ls_unlock(ls);
+	return 0;
+}
 
 /* Names may hold any bytes: what is not printable is %XX. */
 static void name_text(const struct dlm_name *name, char *text)
@@ -250,49 +345,25 @@ static void name_text(const struct dlm_name *name, char *text)
 	*text = '\0';
 }
 
-static void add_lvb(json_t *object, const struct dlm_resource_info *info)
+static void add_lvb(json_t *object, const struct resource_copy *resource)
 {
 	char text[2 * UGDLM_LVB_LEN + 1] = "";
 
-	if (!info->lvb)
+	if (!resource->info.lvb)
 		return;
 	for (unsigned i = 0; i < UGDLM_LVB_LEN; i++)
-		sprintf(text + 2 * i, "%02x", info->lvb[i]);
+		sprintf(text + 2 * i, "%02x", resource->lvb[i]);
 	json_object_set_new(object, "lvb", json_string(text));
-	json_object_set_new(object, "lvb_seq", json_integer(info->lvb_seq));
+	json_object_set_new(object, "lvb_seq",
+			    json_integer(resource->info.lvb_seq));
 }
 
-struct dump {
-	json_t *resources;
-	json_t *locks; /* of the last resource */
-};
-
-static void dump_resource(void *arg, const struct dlm_resource_info *info)
-{
-	struct dump *dump = arg;
-	char name[3 * DLM_NAME_MAX + 1];
-	json_t *object;
-
-	name_text(&info->name, name);
-	dump->locks = json_array();
-	object = json_pack("{s:s,s:i,s:i,s:b,s:b,s:o}", "name", name, "master",
-			   (int)info->master, "directory", (int)info->dir,
-			   "in_use", info->in_use, "lvb_invalid",
-			   info->lvb_invalid, "locks", dump->locks);
-	if (!object)
-		dump->locks = NULL;
-	else
-		add_lvb(object, info);
-	json_array_append_new(dump->resources, object);
-}
-
-static void dump_lock(void *arg, const struct dlm_resource_info *resource,
-		      const struct dlm_lock_info *info)
+static json_t *lock_json(const struct dlm_lock_info *info)
 {
 	static const char *const queues[] = { "in flight", "waiting", "granted",
 					      "converting" };
-	struct dump *dump = arg;
-	json_t *object = json_pack(
+
+	return json_pack(
 		"{s:I,s:I,s:i,s:i,s:s,s:s,s:s,s:b,s:b,s:I}", "lkid",
 		(json_int_t)info->lkid, "remid", (json_int_t)info->remid,
 		"node", (int)info->nodeid, "pid", (int)info->pid, "queue",
@@ -300,20 +371,49 @@ static void dump_lock(void *arg, const struct dlm_resource_info *resource,
 		"requested", mode_name(info->rqmode), "master_copy",
 		info->master_copy, "in_flight", info->in_flight, "flags",
 		(json_int_t)info->exflags);
+}
 
-	json_array_append_new(dump->locks, object);
+static json_t *resource_json(const struct resource_copy *resource,
+			     const struct dlm_lock_info *locks)
+{
+	const struct dlm_resource_info *info = &resource->info;
+	char name[3 * DLM_NAME_MAX + 1];
+	json_t *object, *array = json_array();
+
+	for (size_t i = 0; i < resource->locks; i++)
+		json_array_append_new(array, lock_json(&locks[i]));
+	name_text(&info->name, name);
+	object = json_pack("{s:s,s:i,s:i,s:b,s:b,s:o}", "name", name, "master",
+			   (int)info->master, "directory", (int)info->dir,
+			   "in_use", info->in_use, "lvb_invalid",
+			   info->lvb_invalid, "locks", array);
+	if (object)
+		add_lvb(object, resource);
+	return object;
 }
 
 int ugdlm_locks_json(struct ugdlm *ls, char **text)
 {
-	struct dump dump = { .resources = json_array() };
-	json_t *root;
+	json_t *resources;
+	struct copies copies;
+	size_t lock = 0;
+	int err = copy_all(ls, &copies);
 
-	ls_lock(ls);
-	if (ls->engine)
-		dlm_visit(ls->engine, dump_resource, dump_lock, &dump);
-	root = json_pack("{s:s,s:o}", "lockspace", ls->name, "resources",
-			 dump.resources);
-	ls_unlock(ls);
-	return to_text(root, text);
+	if (err)
+		goto out;
+	resources = json_array();
+	for (size_t i = 0; i < copies.resources_count; i++) {
+		const struct resource_copy *resource = &copies.resources[i];
+
+		json_array_append_new(
+			resources,
+			resource_json(resource, &copies.locks[lock]));
+		lock += resource->locks;
+	}
+	err = to_text(json_pack("{s:s,s:o}", "lockspace", ls->name, "resources",
+				resources),
+		      text);
+out:
+	free_copies(&copies);
+	return err;
 }

@@ -527,6 +527,43 @@ static void test_looking_inside(void **state)
 	world_free(w);
 }
 
+/* Each is told under its own resource. */
+static void test_many_locks(void **state)
+{
+	static struct test_lock locks[600];
+	struct world *w = world_new(1, false);
+	unsigned found = 0;
+	char *text, *at, name[16];
+
+	memset(locks, 0, sizeof(locks));
+	for (unsigned i = 0; i < 600; i++) {
+		snprintf(name, sizeof(name), "n%u", i / 3);
+		lock_request(w, 1, &locks[i], name, UGDLM_CR, 0);
+	}
+	world_settle(w);
+	assert_int_equal(ugdlm_locks_json(w->node[1].ls, &text), 0);
+	for (at = text; (at = strstr(at, "\"lkid\"")); at++)
+		found++;
+	assert_int_equal(found, 600);
+	for (unsigned i = 0; i < 200; i++) {
+		char *end;
+
+		snprintf(name, sizeof(name), "\"n%u\"", i);
+		at = strstr(text, name);
+		assert_non_null(at);
+		end = strstr(at, "\"name\"");
+		found = 0;
+		while ((at = strstr(at, "\"granted\": \"CR\"")) &&
+		       (!end || at < end)) {
+			found++;
+			at++;
+		}
+		assert_int_equal(found, 3);
+	}
+	free(text);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -549,6 +586,7 @@ int main(void)
 		cmocka_unit_test(test_leave_dirty),
 		cmocka_unit_test(test_no_life_lock),
 		cmocka_unit_test(test_looking_inside),
+		cmocka_unit_test(test_many_locks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
