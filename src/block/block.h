@@ -62,6 +62,12 @@ struct blkdev {
  * a second user of ours is refused: -EBUSY.
  */
 #define BLK_OPEN_EXCL 0x2u
+/*
+ * An image that several mounts of this host use at once, as the nodes of a
+ * cluster that they are: each says so, and none may have it with BLK_OPEN_EXCL.
+ * Nothing for a block device.
+ */
+#define BLK_OPEN_SHARED 0x4u
 
 /*
  * Open a block special file or an image on a local file system, O_DIRECT,

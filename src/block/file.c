@@ -290,16 +290,53 @@ static uint32_t image_sector(int fd)
  * An open file description lock belongs to our descriptor, not to the
  * process: it stays when a library opens and closes the same file.
  */
-static int image_lock(int fd, unsigned flags)
+static int lock_bytes(int fd, short type, off_t start, off_t len)
 {
 	struct flock fl = {
-		.l_type = flags & BLK_OPEN_READONLY ? F_RDLCK : F_WRLCK,
+		.l_type = type,
 		.l_whence = SEEK_SET,
+		.l_start = start,
+		.l_len = len,
 	};
 
 	if (!fcntl(fd, F_OFD_SETLK, &fl))
 		return 0;
 	return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+}
+
+/* Has anybody a lock on this byte? */
+static int test_byte(int fd, off_t byte)
+{
+	struct flock fl = {
+		.l_type = F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = byte,
+		.l_len = 1,
+	};
+
+	if (fcntl(fd, F_OFD_GETLK, &fl))
+		return -errno;
+	return fl.l_type == F_UNLCK ? 0 : -EBUSY;
+}
+
+/*
+ *			byte 0	byte 1
+ *	alone		write	write
+ *	alone, reading	read	nobody?
+ *	shared		nobody?	read
+ *
+ * Who is to be alone in his way locks first and looks then: of two that come
+ * together at least one sees the other.
+ */
+static int image_lock(int fd, unsigned flags)
+{
+	bool shared = flags & BLK_OPEN_SHARED;
+	int err;
+
+	if (!shared && !(flags & BLK_OPEN_READONLY))
+		return lock_bytes(fd, F_WRLCK, 0, 0);
+	err = lock_bytes(fd, F_RDLCK, shared ? 1 : 0, 1);
+	return err ? err : test_byte(fd, shared ? 0 : 1);
 }
 
 static int image_setup(struct filedev *fdev, const struct stat *st,
@@ -309,7 +346,7 @@ static int image_setup(struct filedev *fdev, const struct stat *st,
 
 	if (err)
 		return err;
-	if (flags & BLK_OPEN_EXCL) {
+	if (flags & (BLK_OPEN_EXCL | BLK_OPEN_SHARED)) {
 		err = image_lock(fdev->fd, flags);
 		if (err)
 			return err;
