@@ -27,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <urcu/list.h>
 
 #include "base/assert.h"
@@ -43,7 +44,8 @@ static_assert(GLOCK_LVB_BYTES == UGDLM_LVB_LEN, "a value block is one");
 /* Guards dl_gl and dl_calling of the locks that belong to it. */
 struct stripe {
 	pthread_mutex_t lock;
-	pthread_cond_t called; /* a call is over */
+	pthread_cond_t called;	    /* a call is over */
+	struct cds_list_head locks; /* with a glock */
 };
 
 struct lockmod_dlm {
@@ -53,6 +55,8 @@ struct lockmod_dlm {
 	pthread_mutex_t left_lock;
 	struct cds_list_head left; /* locks without a glock */
 	atomic_bool leaving;
+	atomic_bool cut;     /* the lockspace is not asked any more */
+	atomic_uint calling; /* threads that are asking it */
 	atomic_uint at_once_run;
 	atomic_uint_fast64_t requests, at_once, asts, basts, cancels, unlocks,
 		lvbs_lost;
@@ -73,7 +77,7 @@ struct dlm_lock {
 	atomic_uint dl_lkid;
 	/* The DLM's while a request is under way. */
 	_Alignas(uint64_t) struct ugdlm_lksb dl_lksb;
-	struct cds_list_head dl_left;
+	struct cds_list_head dl_left; /* or of its stripe, with a glock */
 };
 static_assert(offsetof(struct dlm_lock, dl_lksb.lvb) % sizeof(uint64_t) == 0,
 	      "glock_lvb() is aligned");
@@ -279,8 +283,26 @@ static struct dlm_lock *lock_of(struct lockmod_dlm *dlm, struct glock *gl)
 	dl->dl_has_lvb = glock_has_lvb(gl);
 	dl->dl_lksb.mode = UGDLM_IV;
 	dl->dl_mode = dl->dl_asked_mode = UGDLM_IV;
+	pthread_mutex_lock(&stripe_of(dl)->lock);
+	cds_list_add(&dl->dl_left, &stripe_of(dl)->locks);
+	pthread_mutex_unlock(&stripe_of(dl)->lock);
 	glock_set_lm_data(gl, dl);
 	return dl;
+}
+
+/* False: it must not be asked any more. Else end_call() follows. */
+static bool begin_call(struct lockmod_dlm *dlm)
+{
+	atomic_fetch_add(&dlm->calling, 1);
+	if (!atomic_load(&dlm->cut))
+		return true;
+	atomic_fetch_sub(&dlm->calling, 1);
+	return false;
+}
+
+static void end_call(struct lockmod_dlm *dlm)
+{
+	atomic_fetch_sub(&dlm->calling, 1);
 }
 
 /*
@@ -345,9 +367,16 @@ static int ask(struct dlm_lock *dl, unsigned flags)
 		.inline_ok = true,
 	};
 
+	struct lockmod_dlm *dlm = dl->dl_dlm;
+	int ret;
+
 	lockmod_dlm_name(glock_type(dl->dl_gl), glock_number(dl->dl_gl), name);
 	dl->dl_lksb.lvb_valid = false;
-	return ugdlm_lock(dl->dl_dlm->ls, &req);
+	if (!begin_call(dlm))
+		return -ESHUTDOWN;
+	ret = ugdlm_lock(dlm->ls, &req);
+	end_call(dlm);
+	return ret;
 }
 
 static void dlm_lock(void *mod, struct glock *gl, enum lm_state state,
@@ -385,7 +414,10 @@ static void dlm_cancel(void *mod, struct glock *gl)
 	struct dlm_lock *dl = glock_lm_data(gl);
 
 	count(&dlm->cancels);
+	if (!begin_call(dlm))
+		return;
 	ugdlm_unlock(dlm->ls, &dl->dl_lksb, UGDLM_CANCEL, false);
+	end_call(dlm);
 }
 
 static void detach(struct dlm_lock *dl)
@@ -396,6 +428,7 @@ static void detach(struct dlm_lock *dl)
 	while (dl->dl_calling && !pthread_equal(dl->dl_caller, pthread_self()))
 		pthread_cond_wait(&stripe->called, &stripe->lock);
 	dl->dl_gl = NULL;
+	cds_list_del(&dl->dl_left);
 	pthread_mutex_unlock(&stripe->lock);
 }
 
@@ -404,10 +437,13 @@ static void unlock(struct dlm_lock *dl)
 	struct lockmod_dlm *dlm = dl->dl_dlm;
 	int err;
 
+	if (!begin_call(dlm))
+		return;
 	count(&dlm->unlocks);
 	dl->dl_unlocking = true;
 	err = ugdlm_unlock(dlm->ls, &dl->dl_lksb,
 			   dl->dl_has_lvb ? UGDLM_VALBLK : 0, false);
+	end_call(dlm);
 	/* In NL it is in nobody's way; leaving the lockspace ends it. */
 	if (err && err != -ESHUTDOWN)
 		ug_error(dlm->who, "lock %x stays in NL: error %d",
@@ -498,6 +534,7 @@ int lockmod_dlm_create(struct ugdlm *ls, const char *who,
 	for (unsigned i = 0; i < STRIPES; i++) {
 		pthread_mutex_init(&dlm->stripes[i].lock, NULL);
 		pthread_cond_init(&dlm->stripes[i].called, NULL);
+		CDS_INIT_LIST_HEAD(&dlm->stripes[i].locks);
 	}
 	pthread_mutex_init(&dlm->left_lock, NULL);
 	CDS_INIT_LIST_HEAD(&dlm->left);
@@ -508,6 +545,41 @@ int lockmod_dlm_create(struct ugdlm *ls, const char *who,
 void lockmod_dlm_leaving(struct lockmod_dlm *dlm)
 {
 	atomic_store(&dlm->leaving, true);
+}
+
+void lockmod_dlm_cut(struct lockmod_dlm *dlm)
+{
+	static const struct timespec pause = { .tv_nsec = 1000000 };
+
+	atomic_store(&dlm->cut, true);
+	/* They do not wait: ugdlm_lock() never blocks. */
+	while (atomic_load(&dlm->calling))
+		nanosleep(&pause, NULL);
+}
+
+/* One with a request under way: its glock stays until it is answered. */
+static struct dlm_lock *find_asked(struct stripe *stripe)
+{
+	struct dlm_lock *dl, *found = NULL;
+
+	pthread_mutex_lock(&stripe->lock);
+	cds_list_for_each_entry (dl, &stripe->locks, dl_left) {
+		if (atomic_load(&dl->dl_asked_mode) != UGDLM_IV) {
+			found = dl;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&stripe->lock);
+	return found;
+}
+
+void lockmod_dlm_fail(struct lockmod_dlm *dlm)
+{
+	struct dlm_lock *dl;
+
+	for (unsigned i = 0; i < STRIPES; i++)
+		while ((dl = find_asked(&dlm->stripes[i])))
+			complete(dl, LM_OUT_ERROR);
 }
 
 void lockmod_dlm_destroy(struct lockmod_dlm *dlm)

@@ -36,6 +36,15 @@ struct lockmod lockmod_dlm(struct lockmod_dlm *dlm);
  */
 void lockmod_dlm_leaving(struct lockmod_dlm *dlm);
 
+/*
+ * For a mount that has withdrawn and leaves while its glocks are still there:
+ * nothing is asked of the lockspace from the return of this on, requests fail.
+ * Then ugdlm_leave(), with the dispatcher stopped; then lockmod_dlm_fail()
+ * answers the requests that nobody else will.
+ */
+void lockmod_dlm_cut(struct lockmod_dlm *dlm);
+void lockmod_dlm_fail(struct lockmod_dlm *dlm);
+
 struct lockmod_dlm_stats {
 	uint64_t requests; /* ugdlm_lock() */
 	uint64_t at_once;  /* of these: answered within the call */
