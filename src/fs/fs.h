@@ -35,6 +35,7 @@
 
 struct fs;
 struct inode;
+struct lockmod;
 
 /* ---- mounting ---- */
 
@@ -88,6 +89,31 @@ struct fs_host_ops {
 	 * changed behind its back. Called without locks. May be NULL.
 	 */
 	void (*invalidate)(void *arg, uint64_t nodeid, bool data);
+	/*
+	 * The rest is for a lock module with other nodes behind it.
+	 *
+	 * From within fs_mount(): fs_glock_work(), fs_freeze(), fs_thaw() and
+	 * fs_recover_journal() can be called from now on. The threads that give
+	 * locks back must run; grants are frozen until fs_thaw().
+	 */
+	void (*opened)(void *arg, struct fs *fs);
+	/*
+	 * From within fs_unmount(), or fs_mount() when it fails after opened():
+	 * none of these calls may be running when this returns, nor follow.
+	 */
+	void (*closing)(void *arg);
+	/* glock_host.wake: see glock.h. */
+	void (*glock_wake)(void *arg);
+	/*
+	 * May journals be replayed whose owners may have been members of an
+	 * earlier group? 0; -EAGAIN, with a sentence on what it waits for.
+	 */
+	int (*may_repair)(void *arg, char *why, size_t why_len);
+	/*
+	 * The mount waits, for what the sentence says; called about once a
+	 * second. Not 0: give up, -EINTR.
+	 */
+	int (*waits)(void *arg, const char *why);
 };
 
 struct fs_params {
@@ -97,6 +123,8 @@ struct fs_params {
 	struct fs_options opt;
 	const struct fs_host_ops *host;
 	void *arg;
+	/* NULL: lock_nolock. Else opt.jid is the journal of this member. */
+	const struct lockmod *lockmod;
 };
 
 /*
@@ -105,7 +133,7 @@ struct fs_params {
  * replay had begun nothing has been written; why is a sentence for
  * the user. -EINVAL not a GFS2 volume or an option that does not fit;
  * -EUCLEAN damaged; -EBUSY; -EROFS dirty journal on a read-only device;
- * -ENOTSUP lock protocol; -EIO; -ENOMEM.
+ * -ENOTSUP lock protocol; -EIO; -ENOMEM; -EINTR host->waits() said so.
  */
 int fs_mount(const struct fs_params *params, struct fs **fsp, char *why,
 	     size_t why_len);
@@ -122,6 +150,28 @@ int fs_unmount(struct fs *fs);
  * against the host's periodic call each second. May wait long.
  */
 void fs_work_run(struct fs *fs, enum fs_work work, bool now);
+
+/* ---- with other nodes ---- */
+
+/* glock_table_work() and glock_table_wake_ns(). */
+bool fs_glock_work(struct fs *fs);
+uint64_t fs_glock_wake_ns(struct fs *fs);
+
+/*
+ * Grants are kept back from freeze to thaw: while members change, and until
+ * every journal of a dead member is clean (docs/spec/glocks.md 2.13).
+ */
+void fs_freeze(struct fs *fs);
+void fs_thaw(struct fs *fs);
+
+/*
+ * Make the journal of a dead member clean. Several nodes may try: one does it,
+ * the others find it done. 0: it is clean (or there is no such journal);
+ * -EAGAIN: somebody has it, try again; -EROFS: this mount cannot; -EIO;
+ * -EUCLEAN: the log is damaged; -ENOMEM. Waits for a second at most, and for
+ * the device.
+ */
+int fs_recover_journal(struct fs *fs, unsigned jid);
 
 /* Stop all writing, answer -EIO from now on. Any thread; once. */
 void fs_withdraw(struct fs *fs, const char *fmt, ...) ug_printf(2, 3);

@@ -82,12 +82,16 @@ static int map_journal(struct inode *ip, unsigned i, struct journal_info *ji,
 	return err;
 }
 
+static void name_journal(struct fs *fs, unsigned i, struct journal_info *ji)
+{
+	snprintf(ji->who, sizeof(ji->who), "%.64s: journal %u", fs->fs_who, i);
+}
+
 static int find_head(struct fs *fs, unsigned i, struct journal_info *ji,
 		     const struct why *why)
 {
 	int err;
 
-	snprintf(ji->who, sizeof(ji->who), "%.64s: journal %u", fs->fs_who, i);
 	err = replay_scan(fs->fs_dev, fs->fs_geom.bsize, &ji->map, ji->who,
 			  &ji->head);
 	return err ? why_set(why, err,
@@ -117,7 +121,7 @@ int journals_open(struct fs *fs, struct journals *js, const struct why *why)
 {
 	unsigned i;
 
-	*js = (struct journals){0};
+	*js = (struct journals){ 0 };
 	for (i = 0; i < JOURNALS_MAX; i++) {
 		struct inode *ip;
 		int err = open_journal(fs, i, &ip, why);
@@ -133,12 +137,21 @@ int journals_open(struct fs *fs, struct journals *js, const struct why *why)
 		if (!err)
 			err = map_journal(ip, i, &js->infos[i], why);
 		inode_put(ip);
-		if (!err)
-			err = find_head(fs, i, &js->infos[i], why);
 		if (err)
 			return err;
+		name_journal(fs, i, &js->infos[i]);
 	}
 	return 0;
+}
+
+int journals_find_heads(struct fs *fs, struct journals *js,
+			const struct why *why)
+{
+	int err = 0;
+
+	for (unsigned i = 0; !err && i < js->count; i++)
+		err = find_head(fs, i, &js->infos[i], why);
+	return err;
 }
 
 bool journals_any_dirty(const struct journals *js)
@@ -154,19 +167,22 @@ bool journals_any_dirty(const struct journals *js)
 int journals_find_statfs(struct fs *fs, struct journals *js,
 			 const struct why *why)
 {
-	unsigned i;
+	struct inode *per_node = NULL;
+	int err =
+		metatree_open(fs->fs_master, "per_node", true, &per_node, why);
 
-	for (i = 0; i < js->count; i++) {
+	for (unsigned i = 0; !err && i < js->count; i++) {
 		struct inode *ip;
-		int err = metatree_open_numbered(fs->fs_per_node,
-						 "statfs_change", i, &ip, why);
 
+		err = metatree_open_numbered(per_node, "statfs_change", i, &ip,
+					     why);
 		if (err)
-			return err == -ENOENT ? -EUCLEAN : err;
+			break;
 		js->infos[i].statfs_addr = ip->i_addr;
 		inode_put(ip);
 	}
-	return 0;
+	inode_put(per_node);
+	return err == -ENOENT ? -EUCLEAN : err;
 }
 
 void journals_fini(struct journals *js)
@@ -176,5 +192,5 @@ void journals_fini(struct journals *js)
 	for (i = 0; i < js->count; i++)
 		logmap_fini(&js->infos[i].map);
 	free(js->infos);
-	*js = (struct journals){0};
+	*js = (struct journals){ 0 };
 }

@@ -11,7 +11,7 @@
 #include "journal/replay.h"
 
 struct journal_info {
-	uint64_t addr; /* dinode of the journal */
+	uint64_t addr;	      /* dinode of the journal */
 	uint64_t statfs_addr; /* of its statfs_change file */
 	struct logmap map;
 	struct replay_head head;
@@ -24,10 +24,14 @@ struct journals {
 };
 
 /*
- * Find journal0, journal1, ... in jindex, map their blocks and find their
- * heads. Writes nothing. -EUCLEAN, -EIO, -ENOMEM with a sentence in why.
+ * Find journal0, journal1, ... in jindex and map their blocks. Writes nothing.
+ * -EUCLEAN, -EIO, -ENOMEM with a sentence in why.
  */
 int journals_open(struct fs *fs, struct journals *js, const struct why *why);
+
+/* Find the heads, of journals that nobody writes. As journals_open(). */
+int journals_find_heads(struct fs *fs, struct journals *js,
+			const struct why *why);
 
 bool journals_any_dirty(const struct journals *js);
 

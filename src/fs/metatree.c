@@ -23,7 +23,7 @@ static int open_inode(struct fs *fs, uint64_t addr, uint64_t formal,
 		      bool directory, const char *name, struct inode **ipp,
 		      const struct why *why)
 {
-	static const struct fs_req req = {0};
+	static const struct fs_req req = { 0 };
 	struct glock_holder gh;
 	struct inode *ip;
 	int err;
@@ -54,7 +54,7 @@ static int open_inode(struct fs *fs, uint64_t addr, uint64_t formal,
 int metatree_open(struct inode *dir, const char *name, bool directory,
 		  struct inode **ipp, const struct why *why)
 {
-	static const struct fs_req req = {0};
+	static const struct fs_req req = { 0 };
 	struct glock_holder gh;
 	struct dir_found found;
 	int err;
@@ -93,8 +93,8 @@ int metatree_load_index(struct fs *fs, const struct why *why)
 
 	err = open_inode(fs, sb->master_addr, sb->master_formal, true,
 			 "the master directory", &fs->fs_master, why);
-	return err ? err :
-		     metatree_open(fs->fs_master, "jindex", true,
+	return err ? err
+		   : metatree_open(fs->fs_master, "jindex", true,
 				   &fs->fs_jindex, why);
 }
 
@@ -122,13 +122,24 @@ int metatree_load(struct fs *fs, const struct why *why)
 	err = rgrps_load(fs);
 	return err ? why_set(why, err,
 			     "the resource index cannot be used (see the "
-			     "log); fsck.gfs2 may repair it") :
-		     0;
+			     "log); fsck.gfs2 may repair it")
+		   : 0;
 }
 
-int metatree_create_caches(struct fs *fs, const struct why *why)
+static int create_glocks(struct fs *fs, enum metatree_locks locks)
 {
 	struct lockmod mod = lockmod_nolock();
+
+	fs->fs_alone = locks == METATREE_PRIVATE || !fs->fs_shared_glocks;
+	if (fs->fs_alone)
+		return glock_table_create(&mod, fs->fs_who, &fs->fs_glocks);
+	fs->fs_glocks = fs->fs_shared_glocks;
+	return 0;
+}
+
+int metatree_create_caches(struct fs *fs, enum metatree_locks locks,
+			   const struct why *why)
+{
 	uint64_t bytes = UG_MAX(fs->fs_opt.cache_bytes, CACHE_BYTES_MIN);
 	int err;
 
@@ -140,8 +151,7 @@ int metatree_create_caches(struct fs *fs, const struct why *why)
 			      &fs->fs_cache);
 	if (!err) {
 		bufcache_set_pool(fs->fs_cache, fs->fs_pool);
-		fs->fs_alone = true;
-		err = glock_table_create(&mod, fs->fs_who, &fs->fs_glocks);
+		err = create_glocks(fs, locks);
 	}
 	if (!err)
 		err = pagepool_create(fs, bytes - bytes / 2);
@@ -178,7 +188,7 @@ void metatree_unload(struct fs *fs)
 	fs->fs_rename_gl = NULL;
 	if (fs->fs_pages)
 		pagepool_destroy(fs);
-	if (fs->fs_glocks)
+	if (fs->fs_glocks && fs->fs_glocks != fs->fs_shared_glocks)
 		glock_table_destroy(fs->fs_glocks);
 	fs->fs_glocks = NULL;
 	if (fs->fs_cache)

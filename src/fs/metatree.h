@@ -13,8 +13,18 @@
 #include "fs/super.h"
 #include "fs/why.h"
 
-/* The caches, empty. fs_pool is there. */
-int metatree_create_caches(struct fs *fs, const struct why *why);
+/*
+ * Whose locks? Private ones are for what no node changes while the volume is
+ * mounted (where the journals are), and for who has the volume for himself.
+ */
+enum metatree_locks {
+	METATREE_PRIVATE,
+	METATREE_SHARED, /* with a lock module: its own; else private */
+};
+
+/* The caches, empty. fs_pool is there, and the shared glocks. */
+int metatree_create_caches(struct fs *fs, enum metatree_locks locks,
+			   const struct why *why);
 
 /*
  * Open master and jindex: all that is needed to find the journals, and nothing

@@ -3,11 +3,18 @@
  * mount.c - from a device to a mounted volume and back.
  *
  *   read the superblock               nothing is written up to here,
- *   open the metadata tree            whatever is wrong
- *   look at every journal
- *   dirty ones: recovery (recover.c); the tree is then open again
+ *   find the journals                 whatever is wrong
+ *   locks of the cluster (clusterlocks.c)
+ *   alone: look at every journal      else: at our own
+ *   dirty ones: recovery (recover.c)
+ *   open the metadata tree
  *   own journal, statfs, groups
  *   release unlinked inodes, if there was a recovery
+ *   others may mount
+ *
+ * Where the journals are is read without any lock of the cluster, through a
+ * tree of our own: nothing of it changes while a volume is mounted, and a node
+ * that joins while a journal is dirty may be the only one left to recover it.
  *
  * A read-only mount recovers too (if the device can be written) and releases
  * unlinked inodes with the journal open for that long only.
@@ -17,9 +24,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "fs/clusterlocks.h"
 #include "fs/evict.h"
 #include "fs/icache.h"
 #include "fs/inode.h"
@@ -35,6 +44,9 @@
 #define CACHE_BYTES_MOST (512ull << 20)
 #define INODES_MAX_DEFAULT 65536u
 #define IO_THREADS_MAX 16u
+/* How long the end of a mount waits for other nodes to merge theirs. */
+#define MERGE_PATIENCE_SEC 30u
+#define NS_PER_MS 1000000u
 
 /* ---- superblock ---- */
 
@@ -44,12 +56,15 @@ static int check_lockproto(struct fs *fs, const struct why *why)
 	const char *disk = fs->fs_sb.lockproto;
 	const char *proto = opt->lockproto ? opt->lockproto : disk;
 
+	if (fs->fs_lockmod.ops)
+		return 0;
 	if (strcmp(proto, "lock_nolock"))
 		return why_set(
 			why, -ENOTSUP,
 			"lock protocol is \"%s\"%s; this version mounts "
-			"\"lock_nolock\" only (lockproto=lock_nolock with "
-			"force mounts the volume on this host alone)",
+			"\"lock_nolock\" and \"lock_dlm\" "
+			"(lockproto=lock_nolock with force mounts the volume "
+			"on this host alone)",
 			proto,
 			opt->lockproto ? " by option" : " by the superblock");
 	if (strcmp(disk, "lock_nolock") && !opt->force)
@@ -151,6 +166,7 @@ static int open_own_journal(struct fs *fs, struct journals *js,
 		.head_sequence = ji->head.sequence,
 		.head_blkno = ji->head.blkno,
 		.barriers = fs->fs_opt.barriers,
+		.shared = !fs->fs_alone,
 		.who = fs->fs_who,
 		.ops = &journal_ops,
 		.arg = fs,
@@ -168,11 +184,13 @@ static int open_own_journal(struct fs *fs, struct journals *js,
 static int open_node_files(struct fs *fs, const struct why *why)
 {
 	unsigned jid = fs->fs_opt.jid;
-	int err;
+	int err = 0;
 
-	err = metatree_open_numbered(fs->fs_per_node, "statfs_change", jid,
-				     &fs->fs_sc_ip, why);
-	if (!err)
+	/* Those of a spectator's number are another node's. */
+	if (!fs->fs_opt.spectator)
+		err = metatree_open_numbered(fs->fs_per_node, "statfs_change",
+					     jid, &fs->fs_sc_ip, why);
+	if (!err && !fs->fs_opt.spectator)
 		err = metatree_open_numbered(fs->fs_per_node, "quota_change",
 					     jid, &fs->fs_qc_ip, why);
 	if (err)
@@ -197,8 +215,13 @@ static int shut_down(struct fs *fs)
 
 	err = fs_writeback_all(fs);
 	icache_drain_evict(fs);
-	err2 = statfs_merge(fs);
-	if (!err)
+	recover_end(fs);
+	err2 = statfs_merge(fs, MERGE_PATIENCE_SEC);
+	/* They stay in our file, for its next owner. */
+	if (err2 == -EAGAIN)
+		ug_warn(fs->fs_who, "statfs is not merged: another node keeps "
+				    "it locked");
+	else if (!err)
 		err = err2;
 	err2 = journal_shutdown(fs->fs_journal);
 	return err ? err : err2;
@@ -243,50 +266,148 @@ static int start(struct fs *fs, struct journals *js, bool recovered,
 			why_set(why, err, "recovery: %s", strerror(-err));
 		else
 			close_journal(fs);
+		/* Of other nodes' journals, without one of our own. */
+		fs->fs_recover_over = false;
 	}
 	fs->fs_rdonly = rdonly;
 	return err;
 }
 
+/* ---- recovery ---- */
+
+/* Until every owner of an older journal is known to be dead. */
+static int wait_may_repair(struct fs *fs, const struct why *why)
+{
+	static const struct timespec pause = { .tv_nsec = 100 * NS_PER_MS };
+	const struct fs_host_ops *host = fs->fs_host;
+	char text[256];
+	int err;
+
+	while ((err = host->may_repair(fs->fs_host_arg, text, sizeof(text))) ==
+	       -EAGAIN) {
+		if (host->waits(fs->fs_host_arg, text))
+			return why_set(why, -EINTR, "interrupted: %s", text);
+		nanosleep(&pause, NULL);
+	}
+	return err ? why_set(why, err, "the journals cannot be replayed: %s",
+			     strerror(-err))
+		   : 0;
+}
+
+/* No other node has the volume mounted. *recovered: something was dirty. */
+static int recover_all(struct fs *fs, bool *recovered, const struct why *why)
+{
+	int err = journals_find_heads(fs, fs->fs_js, why);
+
+	if (err)
+		return err;
+	*recovered = journals_any_dirty(fs->fs_js);
+	if (!*recovered)
+		return 0;
+	/* A spectator never writes; it sees the state as of the last commit
+	 * that is in place. */
+	if (fs->fs_opt.spectator)
+		return why_set(why, -EROFS,
+			       "a journal is dirty; a spectator does not "
+			       "replay it, mount the volume without spectator "
+			       "first");
+	if (fs->fs_lockmod.ops)
+		err = wait_may_repair(fs, why);
+	return err ? err : recover_journals(fs, fs->fs_js, why);
+}
+
+/* Whoever had our number before: its journal is clean, or we make it so. */
+static int recover_own(struct fs *fs, const struct why *why)
+{
+	unsigned jid = fs->fs_opt.jid;
+	int err;
+
+	if (fs->fs_opt.spectator)
+		return 0;
+	err = recover_journal(fs, &fs->fs_js->infos[jid]);
+	return err ? why_set(why, err, "journal %u cannot be replayed: %s", jid,
+			     strerror(-err))
+		   : 0;
+}
+
 /* ---- mount, unmount ---- */
+
+/* Maps of all journals, from a tree that is gone again afterwards. */
+static int find_journals(struct fs *fs, const struct why *why)
+{
+	unsigned jid = fs->fs_opt.jid;
+	int err;
+
+	fs->fs_js = calloc(1, sizeof(*fs->fs_js));
+	if (!fs->fs_js)
+		return why_set(why, -ENOMEM, "out of memory");
+	err = metatree_create_caches(fs, METATREE_PRIVATE, why);
+	if (!err)
+		err = metatree_load_index(fs, why);
+	if (!err)
+		err = journals_open(fs, fs->fs_js, why);
+	if (!err)
+		err = journals_find_statfs(fs, fs->fs_js, why);
+	metatree_unload(fs);
+	if (err)
+		return err;
+	fs->fs_journals = fs->fs_js->count;
+	if (jid < fs->fs_journals || fs->fs_opt.spectator)
+		return 0;
+	if (fs->fs_lockmod.ops)
+		return why_set(
+			why, -EINVAL,
+			"the volume has %u journals, and this node would "
+			"be number %u: add journals with gfs2_jadd",
+			fs->fs_journals, jid + 1);
+	return why_set(why, -EINVAL,
+		       "journal %u was asked for, the volume has %u", jid,
+		       fs->fs_journals);
+}
+
+static void glock_host_wake(void *arg)
+{
+	struct fs *fs = arg;
+
+	fs->fs_host->glock_wake(fs->fs_host_arg);
+}
+
+static int open_shared(struct fs *fs, bool *first, const struct why *why)
+{
+	const struct glock_host host = { glock_host_wake, fs };
+	int err = glock_table_create(&fs->fs_lockmod, fs->fs_who,
+				     &fs->fs_shared_glocks);
+
+	if (err)
+		return why_set(why, err, "out of memory");
+	glock_table_set_host(fs->fs_shared_glocks, &host);
+	glock_table_freeze(fs->fs_shared_glocks);
+	fs->fs_host->opened(fs->fs_host_arg, fs);
+	return cluster_locks_take(fs, first, why);
+}
 
 static int mount_volume(struct fs *fs, const struct why *why)
 {
-	struct journals js = {0};
-	bool dirty;
+	bool recovered = false, first = true;
 	int err;
 
 	err = read_super(fs, why);
 	if (!err)
-		err = metatree_create_caches(fs, why);
+		err = find_journals(fs, why);
+	if (!err && fs->fs_lockmod.ops)
+		err = open_shared(fs, &first, why);
 	if (!err)
-		err = metatree_load_index(fs, why);
+		err = first ? recover_all(fs, &recovered, why)
+			    : recover_own(fs, why);
+	metatree_unload(fs);
 	if (!err)
-		err = journals_open(fs, &js, why);
-	if (err)
-		goto out;
-	if (fs->fs_opt.jid >= js.count) {
-		err = why_set(why, -EINVAL,
-			      "journal %u was asked for, the volume has %u",
-			      fs->fs_opt.jid, js.count);
-		goto out;
-	}
-	fs->fs_journals = js.count;
-	dirty = journals_any_dirty(&js);
-	/* A spectator never writes; it sees the state as of the last commit
-	 * that is in place. */
-	if (dirty && fs->fs_opt.spectator)
-		err = why_set(why, -EROFS,
-			      "a journal is dirty; a spectator does not replay "
-			      "it, mount the volume without spectator first");
-	else if (dirty)
-		err = recover_journals(fs, &js, why);
-	else
+		err = metatree_create_caches(fs, METATREE_SHARED, why);
+	if (!err)
 		err = metatree_load(fs, why);
 	if (!err)
-		err = start(fs, &js, dirty, why);
-out:
-	journals_fini(&js);
+		err = start(fs, fs->fs_js, recovered, why);
+	if (!err && fs->fs_locks)
+		err = cluster_locks_mounted(fs, why);
 	return err == -ENOENT ? -EUCLEAN : err;
 }
 
@@ -308,12 +429,28 @@ static void set_defaults(struct fs_options *opt)
 		opt->commit_sec = 1;
 }
 
+/* Locks are given back last: nobody else may write before we have closed. */
+static void close_shared(struct fs *fs)
+{
+	if (!fs->fs_shared_glocks)
+		return;
+	cluster_locks_drop(fs);
+	fs->fs_host->closing(fs->fs_host_arg);
+	glock_table_destroy(fs->fs_shared_glocks);
+}
+
 static void free_fs(struct fs *fs)
 {
+	recover_end(fs);
 	close_journal(fs);
 	metatree_unload(fs);
+	close_shared(fs);
+	if (fs->fs_js)
+		journals_fini(fs->fs_js);
+	free(fs->fs_js);
 	if (fs->fs_pool)
 		iopool_destroy(fs->fs_pool);
+	pthread_mutex_destroy(&fs->fs_recover_lock);
 	free(fs->fs_who);
 	free(fs);
 }
@@ -321,7 +458,7 @@ static void free_fs(struct fs *fs)
 int fs_mount(const struct fs_params *params, struct fs **fsp, char *why_text,
 	     size_t why_len)
 {
-	struct why why = {why_text, why_len};
+	struct why why = { why_text, why_len };
 	struct fs *fs = calloc(1, sizeof(*fs));
 	int err;
 
@@ -332,7 +469,10 @@ int fs_mount(const struct fs_params *params, struct fs **fsp, char *why_text,
 	fs->fs_host = params->host;
 	fs->fs_host_arg = params->arg;
 	fs->fs_dev = params->dev;
+	if (params->lockmod)
+		fs->fs_lockmod = *params->lockmod;
 	logmap_init(&fs->fs_logmap);
+	pthread_mutex_init(&fs->fs_recover_lock, NULL);
 	fs->fs_who = strdup(params->who);
 	err = fs->fs_who
 		      ? iopool_create(fs->fs_dev, IO_THREADS_MAX, &fs->fs_pool)

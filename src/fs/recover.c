@@ -10,26 +10,45 @@
  * values.
  *
  * What the metadata tree cached before a replay may be wrong afterwards:
- * everything in memory is thrown away and read again.
+ * everything in memory is thrown away and read again. The tree has private
+ * locks: nobody else has the volume mounted.
+ *
+ * Of a member that has died beside others its survivors recover the one
+ * journal, under its lock. The blocks in it are those that the member held
+ * locks of, which nobody is granted before all such journals are clean.
  * Source: docs/spec/gfs2-ondisk.md 7.8.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
+#include "fs/clusterlocks.h"
 #include "fs/inode.h"
 #include "fs/metatree.h"
 #include "fs/recover.h"
 #include "fs/rgrp.h"
+#include "fs/statfs.h"
+
+/* How long one attempt at another member's journal waits for its lock. */
+#define PATIENCE_NS 1000000000u
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
 
 static int reopen_tree(struct fs *fs, const struct why *why)
 {
 	int err;
 
 	metatree_unload(fs);
-	err = metatree_create_caches(fs, why);
+	err = metatree_create_caches(fs, METATREE_PRIVATE, why);
 	return err ? err : metatree_load(fs, why);
 }
 
@@ -92,8 +111,8 @@ static int rebuild_statfs(struct fs *fs, struct journals *js)
 	err = rgrps_sum(fs, &total, &free_, &dinodes);
 	if (err)
 		return err;
-	sum = (struct gfs2_statfs_info){(int64_t)total, (int64_t)free_,
-					(int64_t)dinodes};
+	sum = (struct gfs2_statfs_info){ (int64_t)total, (int64_t)free_,
+					 (int64_t)dinodes };
 	err = write_statfs(fs, fs->fs_statfs_ip->i_addr, &sum);
 	for (i = 0; !err && i < js->count; i++)
 		err = write_statfs(fs, js->infos[i].statfs_addr, &zero);
@@ -140,5 +159,96 @@ int recover_journals(struct fs *fs, struct journals *js, const struct why *why)
 		return why_set(why, err, "recovery: %s",
 			       err == -EUCLEAN ? "a resource group is damaged"
 					       : strerror(-err));
-	return reopen_tree(fs, why);
+	return 0;
+}
+
+int recover_journal(struct fs *fs, struct journal_info *ji)
+{
+	struct replay_result res;
+	int err = replay_scan(fs->fs_dev, fs->fs_geom.bsize, &ji->map, ji->who,
+			      &ji->head);
+
+	if (err || ji->head.clean)
+		return err;
+	if (fs->fs_dev->readonly || fs->fs_opt.spectator)
+		return -EROFS;
+	err = replay_journal(fs->fs_dev, fs->fs_geom.bsize, &ji->map,
+			     fs->fs_blocks, &ji->head, ji->who, &res);
+	if (!err)
+		err = replay_mark_clean(fs->fs_dev, fs->fs_geom.bsize, &ji->map,
+					fs->fs_opt.jid, ji->addr, &ji->head);
+	if (!err)
+		ug_info(ji->who, "replayed: %u blocks written, %u revoked",
+			res.blocks_replayed, res.blocks_revoked);
+	return err;
+}
+
+/*
+ * The totals of the dead member go into the master file in a transaction of
+ * ours, when its own journal is clean: whoever replayed that one again would
+ * count them twice. If that cannot be done now, the next owner of the journal
+ * finds them in its statfs_change file.
+ */
+static void adopt_statfs(struct fs *fs, struct journal_info *ji)
+{
+	int err;
+
+	if (!fs->fs_journal || fs_is_withdrawn(fs))
+		return;
+	err = statfs_adopt(fs, ji->statfs_addr);
+	if (err)
+		ug_warn(ji->who,
+			"its statfs values are left to its next "
+			"owner: %s",
+			strerror(-err));
+}
+
+static int recover_locked(struct fs *fs, unsigned jid)
+{
+	struct journal_info *ji = &fs->fs_js->infos[jid];
+	struct glock_holder gh;
+	struct glock *gl;
+	int err;
+
+	err = glock_get(fs->fs_shared_glocks, &journal_glock_ops, jid, NULL,
+			&gl);
+	if (err)
+		return err;
+	err = glock_nq(gl, LM_ST_EXCLUSIVE, GL_NOEXP | GL_NOCACHE | GL_ASYNC,
+		       &gh);
+	if (!err)
+		err = glock_wait_until(&gh, now_ns() + PATIENCE_NS);
+	if (err == -ETIMEDOUT) {
+		glock_dq(&gh);
+		err = -EAGAIN;
+	} else if (!err) {
+		err = recover_journal(fs, ji);
+		if (!err)
+			adopt_statfs(fs, ji);
+		glock_dq(&gh);
+	}
+	glock_put(gl);
+	return err;
+}
+
+int fs_recover_journal(struct fs *fs, unsigned jid)
+{
+	int err = -EAGAIN;
+
+	if (jid >= fs->fs_js->count)
+		return 0;
+	pthread_mutex_lock(&fs->fs_recover_lock);
+	if (fs_is_withdrawn(fs))
+		err = -EIO;
+	else if (!fs->fs_recover_over)
+		err = recover_locked(fs, jid);
+	pthread_mutex_unlock(&fs->fs_recover_lock);
+	return err;
+}
+
+void recover_end(struct fs *fs)
+{
+	pthread_mutex_lock(&fs->fs_recover_lock);
+	fs->fs_recover_over = true;
+	pthread_mutex_unlock(&fs->fs_recover_lock);
 }

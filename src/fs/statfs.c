@@ -7,8 +7,10 @@
  * adds the same to the local values; the merge moves local to master in one
  * transaction, so that their sum is right after a crash at any point.
  *
- * The buffers stay referenced for the whole mount: statfs_change() has nothing
- * to read and cannot fail. sc_lock is a leaf, taken inside transactions.
+ * The local buffer stays referenced, and its glock held, for the whole mount:
+ * statfs_change() has nothing to read and cannot fail. The master file is read
+ * anew for each merge, since other nodes merge too. sc_lock is a leaf, taken
+ * inside transactions.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,12 +21,20 @@
 #include "fs/rgrp.h"
 #include "fs/statfs.h"
 
+/* Of a file that others hold for moments, if they are well. */
+#define READ_PATIENCE_NS 10000000000u
+
 struct statfs_state {
 	pthread_mutex_t sc_lock;
-	struct gfs2_statfs_info master;
+	struct gfs2_statfs_info master; /* as read last */
 	struct gfs2_statfs_info local;
-	struct buf *master_buf;
 	struct buf *local_buf;
+	struct glock_holder local_gh; /* EX: ours alone */
+};
+
+/* Of a lock that is not for an inode of ours: another node's local values. */
+static const struct glock_ops foreign_glock_ops = {
+	.type = LM_TYPE_INODE,
 };
 
 static void *contents(struct buf *b)
@@ -32,28 +42,90 @@ static void *contents(struct buf *b)
 	return gfs2_dinode_area(b->b_data);
 }
 
-static int load_one(struct inode *ip, struct buf **bp,
-		    struct gfs2_statfs_info *values)
+static uint64_t now_ns(void)
 {
-	static const struct fs_req req = { 0 };
-	struct glock_holder gh;
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* Its glock is held. */
+static int read_file(struct inode *ip, struct buf **bp,
+		     struct gfs2_statfs_info *values)
+{
 	int err;
 
-	err = inode_lock(&req, ip, LM_ST_SHARED, &gh);
-	if (err)
-		return err;
 	if (ip->i_height || ip->i_size < sizeof(struct gfs2_statfs_change))
-		err = fs_bad_block(ip->i_fs, ip->i_addr,
-				   "statfs file has height %u and size %llu, "
-				   "expected 0 and 24",
-				   ip->i_height,
-				   (unsigned long long)ip->i_size);
-	else
-		err = inode_dibuf(ip, false, bp);
+		return fs_bad_block(ip->i_fs, ip->i_addr,
+				    "statfs file has height %u and size %llu, "
+				    "expected 0 and 24",
+				    ip->i_height,
+				    (unsigned long long)ip->i_size);
+	err = inode_dibuf(ip, false, bp);
 	if (!err)
 		gfs2_statfs_decode(contents(*bp), values);
-	inode_unlock(&gh);
 	return err;
+}
+
+/* -EAGAIN: others have it for longer than we wait. */
+static int lock_within(struct glock *gl, enum lm_state state, unsigned flags,
+		       uint64_t patience_ns, struct glock_holder *gh)
+{
+	int err = glock_nq(gl, state, flags | GL_ASYNC, gh);
+
+	if (!err)
+		err = glock_wait_until(gh, now_ns() + patience_ns);
+	if (err == -ETIMEDOUT) {
+		glock_dq(gh);
+		err = -EAGAIN;
+	}
+	if (err)
+		glock_holder_init(gh);
+	return err;
+}
+
+/*
+ * The master file. Other nodes merge theirs too, so it is given back at once:
+ * in its place, and not in our log any more, which a replay would put over what
+ * they have made of it.
+ */
+static int lock_master(struct fs *fs, enum lm_state state, unsigned flags,
+		       uint64_t patience_ns, struct glock_holder *gh)
+{
+	return lock_within(fs->fs_statfs_ip->i_gl, state,
+			   flags | (fs->fs_alone ? 0 : GL_NOCACHE), patience_ns,
+			   gh);
+}
+
+static int read_master(struct fs *fs)
+{
+	struct statfs_state *st = fs->fs_statfs;
+	struct gfs2_statfs_info values;
+	struct glock_holder gh;
+	struct buf *b;
+	int err = lock_master(fs, LM_ST_SHARED, 0, READ_PATIENCE_NS, &gh);
+
+	if (err)
+		return err;
+	err = read_file(fs->fs_statfs_ip, &b, &values);
+	if (!err) {
+		pthread_mutex_lock(&st->sc_lock);
+		st->master = values;
+		pthread_mutex_unlock(&st->sc_lock);
+		buf_put(b);
+	}
+	glock_dq(&gh);
+	return err;
+}
+
+static int load_local(struct fs *fs)
+{
+	struct statfs_state *st = fs->fs_statfs;
+	int err = lock_within(fs->fs_sc_ip->i_gl, LM_ST_EXCLUSIVE, 0,
+			      READ_PATIENCE_NS, &st->local_gh);
+
+	return err ? err : read_file(fs->fs_sc_ip, &st->local_buf, &st->local);
 }
 
 int statfs_load(struct fs *fs)
@@ -64,10 +136,11 @@ int statfs_load(struct fs *fs)
 	if (!st)
 		return -ENOMEM;
 	pthread_mutex_init(&st->sc_lock, NULL);
+	glock_holder_init(&st->local_gh);
 	fs->fs_statfs = st;
-	err = load_one(fs->fs_statfs_ip, &st->master_buf, &st->master);
+	err = read_master(fs);
 	if (!err && fs->fs_sc_ip)
-		err = load_one(fs->fs_sc_ip, &st->local_buf, &st->local);
+		err = load_local(fs);
 	return err;
 }
 
@@ -77,8 +150,8 @@ void statfs_unload(struct fs *fs)
 
 	if (!st)
 		return;
-	buf_put(st->master_buf);
 	buf_put(st->local_buf);
+	glock_dq_if_held(&st->local_gh);
 	pthread_mutex_destroy(&st->sc_lock);
 	free(st);
 	fs->fs_statfs = NULL;
@@ -121,30 +194,135 @@ static bool is_zero(const struct gfs2_statfs_info *v)
 	return !v->total && !v->free && !v->dinodes;
 }
 
-int statfs_merge(struct fs *fs)
+/* Master and local, in one transaction. The master's glock is held EX. */
+static int merge_locked(struct fs *fs)
 {
 	struct statfs_state *st = fs->fs_statfs;
+	struct gfs2_statfs_info values;
 	struct trans tr;
+	struct buf *master;
+	int err = read_file(fs->fs_statfs_ip, &master, &values);
+
+	if (err)
+		return err;
+	err = trans_begin(fs->fs_journal, &tr, 2, 0, 0);
+	if (err)
+		goto out;
+	pthread_mutex_lock(&st->sc_lock);
+	trans_add_meta(&tr, master);
+	trans_add_meta(&tr, st->local_buf);
+	add(&values, st->local.total, st->local.free, st->local.dinodes);
+	st->master = values;
+	st->local = (struct gfs2_statfs_info){ 0 };
+	gfs2_statfs_encode(&st->master, contents(master));
+	gfs2_statfs_encode(&st->local, contents(st->local_buf));
+	pthread_mutex_unlock(&st->sc_lock);
+	glock_set_dirty(fs->fs_statfs_ip->i_gl);
+	trans_end(&tr);
+out:
+	buf_put(master);
+	return err;
+}
+
+int statfs_merge(struct fs *fs, unsigned patience_sec)
+{
+	struct statfs_state *st = fs->fs_statfs;
+	struct glock_holder gh;
+	bool nothing;
 	int err;
 
 	pthread_mutex_lock(&st->sc_lock);
-	err = is_zero(&st->local);
+	nothing = is_zero(&st->local);
 	pthread_mutex_unlock(&st->sc_lock);
+	if (nothing && fs->fs_alone)
+		return 0;
+	/* What the other nodes have merged. */
+	if (nothing)
+		return read_master(fs);
+	err = lock_master(fs, LM_ST_EXCLUSIVE, 0,
+			  (uint64_t)patience_sec * 1000000000u, &gh);
 	if (err)
+		return err;
+	err = merge_locked(fs);
+	glock_dq(&gh);
+	return err;
+}
+
+/* The dead member's values go to ours: both are added to master with the next
+ * merge. A crash before that leaves the sum in our file, or both as they were.
+ */
+static int adopt_locked(struct fs *fs, struct buf *b)
+{
+	struct statfs_state *st = fs->fs_statfs;
+	struct gfs2_statfs_info values, zero = { 0 };
+	struct trans tr;
+	int err;
+
+	gfs2_statfs_decode(contents(b), &values);
+	if (is_zero(&values))
 		return 0;
 	err = trans_begin(fs->fs_journal, &tr, 2, 0, 0);
 	if (err)
 		return err;
 	pthread_mutex_lock(&st->sc_lock);
-	trans_add_meta(&tr, st->master_buf);
+	trans_add_meta(&tr, b);
 	trans_add_meta(&tr, st->local_buf);
-	add(&st->master, st->local.total, st->local.free, st->local.dinodes);
-	st->local = (struct gfs2_statfs_info){ 0 };
-	gfs2_statfs_encode(&st->master, contents(st->master_buf));
+	add(&st->local, values.total, values.free, values.dinodes);
 	gfs2_statfs_encode(&st->local, contents(st->local_buf));
+	gfs2_statfs_encode(&zero, contents(b));
 	pthread_mutex_unlock(&st->sc_lock);
 	trans_end(&tr);
 	return 0;
+}
+
+static int adopt_block(struct fs *fs, struct buf_owner *owner, uint64_t addr)
+{
+	struct buf *b;
+	int err = buf_read(fs->fs_cache, owner, addr, 0, &b);
+
+	if (err)
+		return err;
+	if (gfs2_check_meta(b->b_data, GFS2_METATYPE_DI))
+		err = fs_bad_block(fs, addr,
+				   "a statfs_change file is no "
+				   "dinode");
+	else
+		err = adopt_locked(fs, b);
+	buf_put(b);
+	/* Its next owner reads it from the device. */
+	if (!err)
+		err = journal_writeback_owner(fs->fs_journal, owner);
+	return err;
+}
+
+int statfs_adopt(struct fs *fs, uint64_t addr)
+{
+	struct buf_owner owner;
+	struct glock_holder gh;
+	struct glock *gl;
+	int err;
+
+	err = glock_get(fs->fs_glocks, &foreign_glock_ops, addr, NULL, &gl);
+	if (err)
+		return err;
+	err = lock_within(gl, LM_ST_EXCLUSIVE, GL_NOEXP | GL_NOCACHE,
+			  READ_PATIENCE_NS, &gh);
+	if (err)
+		goto put;
+	buf_owner_init(&owner);
+	err = adopt_block(fs, &owner, addr);
+	/* Perhaps it is in our log by now, and must be out of it before that
+	 * is given up. */
+	while (err == -ENOMEM) {
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+		err = adopt_block(fs, &owner, addr);
+	}
+	buf_invalidate_owner(fs->fs_cache, &owner);
+	buf_owner_destroy(&owner);
+	glock_dq(&gh);
+put:
+	glock_put(gl);
+	return err;
 }
 
 int64_t statfs_free(struct fs *fs)

@@ -38,7 +38,7 @@ struct fs_time fs_now(void)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
-	return (struct fs_time){ts.tv_sec, (uint32_t)ts.tv_nsec};
+	return (struct fs_time){ ts.tv_sec, (uint32_t)ts.tv_nsec };
 }
 
 bool fs_is_withdrawn(const struct fs *fs)
@@ -84,6 +84,26 @@ void fs_withdraw(struct fs *fs, const char *fmt, ...)
 	glock_table_withdraw(fs->fs_glocks);
 	if (fs->fs_host && fs->fs_host->withdrawn)
 		fs->fs_host->withdrawn(fs->fs_host_arg, why);
+}
+
+bool fs_glock_work(struct fs *fs)
+{
+	return glock_table_work(fs->fs_shared_glocks);
+}
+
+uint64_t fs_glock_wake_ns(struct fs *fs)
+{
+	return glock_table_wake_ns(fs->fs_shared_glocks);
+}
+
+void fs_freeze(struct fs *fs)
+{
+	glock_table_freeze(fs->fs_shared_glocks);
+}
+
+void fs_thaw(struct fs *fs)
+{
+	glock_table_thaw(fs->fs_shared_glocks);
 }
 
 int fs_fault(struct fs *fs, int err)

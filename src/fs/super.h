@@ -27,6 +27,8 @@ struct icache;
 struct rgrps;
 struct pagepool;
 struct statfs_state;
+struct journals;
+struct cluster_locks;
 
 /* When periodic work was last done; each field one worker's alone. */
 struct work_clock {
@@ -44,20 +46,27 @@ struct fs {
 	const struct fs_host_ops *fs_host;
 	void *fs_host_arg;
 
-	struct blkdev *fs_dev; /* borrowed */
+	struct blkdev *fs_dev;	   /* borrowed */
+	struct lockmod fs_lockmod; /* ops NULL: lock_nolock */
 	struct iopool *fs_pool;
 	struct bufcache *fs_cache;
+	/* Of the tree that is open: the same, or a private one (metatree.h). */
 	struct glock_table *fs_glocks;
-	struct journal *fs_journal; /* NULL when read-only */
-	struct logmap fs_logmap; /* of the own journal */
+	struct glock_table *fs_shared_glocks; /* of lockmod; NULL: nolock */
+	struct journal *fs_journal;	      /* NULL when read-only */
+	struct logmap fs_logmap;	      /* of the own journal */
+	struct journals *fs_js;		      /* of all nodes, for recovery */
+	struct cluster_locks *fs_locks;	      /* clusterlocks.h; NULL: nolock */
+	pthread_mutex_t fs_recover_lock; /* held by who recovers a journal */
+	bool fs_recover_over;		 /* our own journal ends */
 
 	struct gfs2_geom fs_geom;
 	struct gfs2_sb_info fs_sb;
 	uint64_t fs_blocks; /* device size in blocks */
 	unsigned fs_journals;
 
-	struct icache *fs_icache; /* icache.h */
-	struct rgrps *fs_rgrps; /* rgrp.h */
+	struct icache *fs_icache;  /* icache.h */
+	struct rgrps *fs_rgrps;	   /* rgrp.h */
 	struct pagepool *fs_pages; /* pages.h: memory of all files' pages */
 	struct statfs_state *fs_statfs; /* statfs.h */
 
@@ -68,8 +77,8 @@ struct fs {
 	struct inode *fs_per_node;
 	struct inode *fs_rindex;
 	struct inode *fs_statfs_ip; /* master statfs */
-	struct inode *fs_sc_ip; /* own statfs_change */
-	struct inode *fs_qc_ip; /* own quota_change */
+	struct inode *fs_sc_ip;	    /* own statfs_change */
+	struct inode *fs_qc_ip;	    /* own quota_change */
 	struct glock *fs_rename_gl;
 
 	struct work_clock fs_work_clock;

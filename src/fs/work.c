@@ -32,6 +32,8 @@
 /* Groups that have not been used for so long leave memory. */
 #define GLOCK_IDLE_SEC 300u
 #define GLOCK_SHRINK_MAX 64u
+/* Until the merge of statfs is left to the next time. */
+#define MERGE_PATIENCE_SEC 1u
 /* How often they are looked for. */
 #define GLOCK_WALK_SEC 30u
 /* The allocator's free memory goes back after so many inodes, so often. */
@@ -118,10 +120,13 @@ static void run_commit(struct fs *fs, bool now)
 
 	if (!now && !is_due(&wc->commit_ns, fs->fs_opt.commit_sec))
 		return;
-	if (is_due(&wc->statfs_ns, fs->fs_opt.statfs_quantum_sec) ||
-	    statfs_merge_is_due(fs))
-		fs_fault(fs, statfs_merge(fs));
+	/* First: other nodes may keep the master file for a while. */
 	journal_flush(fs->fs_journal, UINT64_MAX);
+	if (is_due(&wc->statfs_ns, fs->fs_opt.statfs_quantum_sec) ||
+	    statfs_merge_is_due(fs)) {
+		fs_fault(fs, statfs_merge(fs, MERGE_PATIENCE_SEC));
+		journal_flush(fs->fs_journal, UINT64_MAX);
+	}
 }
 
 static void run_checkpoint(struct fs *fs, bool now)
@@ -219,8 +224,8 @@ static int flush_all(struct fs *fs)
 	uint64_t seq = journal_sequence(fs->fs_journal);
 	int err = journal_flush(fs->fs_journal, UINT64_MAX);
 
-	if (err || (fs->fs_opt.barriers &&
-		    journal_has_flushed(fs->fs_journal, seq)))
+	if (err ||
+	    (fs->fs_opt.barriers && journal_has_flushed(fs->fs_journal, seq)))
 		return err;
 	return blkdev_flush(fs->fs_dev);
 }
