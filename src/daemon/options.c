@@ -151,6 +151,29 @@ static int set_locktable(struct parser *p, const struct option *o,
 	return set_string(p, &p->opt->locktable, value);
 }
 
+static int set_fence(struct parser *p, const struct option *o,
+		     const char *value)
+{
+	return set_string(p, &p->opt->fence, value);
+}
+
+static int set_fence_action(struct parser *p, const struct option *o,
+			    const char *value)
+{
+	if (strcmp(value, "off") && strcmp(value, "reboot"))
+		return refuse(p, "fence_action=%s: must be off or reboot",
+			      value);
+	return set_string(p, &p->opt->fence_action, value);
+}
+
+static int set_keyfile(struct parser *p, const struct option *o,
+		       const char *value)
+{
+	if (value[0] != '/')
+		return refuse(p, "keyfile=%s: must be a full path", value);
+	return set_string(p, &p->opt->key_file, value);
+}
+
 /*
  * One word of hostdata: only the journal number means something without a
  * cluster, the others are what the kernel's lock modules knew.
@@ -393,8 +416,8 @@ static const struct option options[] = {
 	BOOL("norecovery", fs.spectator, true),
 	IGNORED("ignore_local_fs"),
 	IGNORED("localcaching"),
-	IGNORED("localflocks"),
-	IGNORED("nolocalflocks"),
+	BOOL("localflocks", localflocks, true),
+	BOOL("nolocalflocks", localflocks, false),
 	IGNORED("upgrade"),
 	IGNORED("oopses_ok"),
 	IGNORED("num_glockd"),
@@ -427,6 +450,9 @@ static const struct option options[] = {
 	VALUE("inodes", set_inodes),
 	VALUE("threads", set_threads),
 	VALUE("pagecache", set_pagecache),
+	VALUE("fence", set_fence),
+	VALUE("fence_action", set_fence_action),
+	VALUE("keyfile", set_keyfile),
 };
 
 static const struct option *option_find(const char *name)
@@ -547,8 +573,14 @@ void mount_options_free(struct mount_options *opt)
 {
 	free(opt->lockproto);
 	free(opt->locktable);
+	free(opt->fence);
+	free(opt->fence_action);
+	free(opt->key_file);
 	opt->lockproto = NULL;
 	opt->locktable = NULL;
+	opt->fence = NULL;
+	opt->fence_action = NULL;
+	opt->key_file = NULL;
 }
 
 static enum fs_atime atime_of(unsigned long flags)

@@ -39,6 +39,10 @@ struct mount_options {
 	unsigned threads; /* bound of request workers; 0: default */
 	char *lockproto;
 	char *locktable;
+	char *fence; /* command that fences hosts; NULL: none */
+	char *fence_action;
+	char *key_file;	   /* the cluster's secret; NULL: none */
+	bool localflocks;  /* flock and fcntl locks of this node alone */
 	bool sloppy;	   /* unknown names are passed over */
 	bool debug;	   /* GFS2's old word for errors=panic */
 	bool errors_given; /* which debug excludes */

@@ -3,7 +3,9 @@
  * process.c - the life of a mount process, from the device to its end.
  *
  *   isolate            out of the user's session, nothing inherited
+ *   supervisor         with lock_dlm: forked off, stays behind as our parent
  *   run file           locked before the device is opened
+ *   join the cluster   with lock_dlm: a slot, which is the journal's number
  *   /dev/fuse, volume  whatever is missing is found before anything is written
  *   fs_mount           replay
  *   mount(2)           requests queue from here on
@@ -11,6 +13,7 @@
  *   fs_unmount         everything on disk
  *   close the volume   before a fuseblk umount(2) returns, and before the run
  *                      file's lock falls with the exit
+ *   leave the cluster  when no write of ours can come any more
  *
  * Each step that fails is told in one sentence; tear_down() undoes what has
  * been done, in reverse, and takes what has not as nothing.
@@ -20,12 +23,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "base/log.h"
 #include "daemon/exitcode.h"
 #include "daemon/isolate.h"
+#include "daemon/membership.h"
 #include "daemon/mountinfo.h"
 #include "daemon/process.h"
 #include "daemon/report.h"
@@ -37,6 +42,7 @@
 #include "fuse/conn.h"
 #include "fuse/front.h"
 #include "fuse/session.h"
+#include "ugfs/ugdlm.h"
 
 #define WHY_LEN 512
 #define WHO_LEN 64
@@ -47,6 +53,11 @@ struct process {
 	const struct mount_request *req;
 	int report_fd; /* -1 once the command has been told */
 	char who[WHO_LEN];
+	bool clustered;		       /* lock_dlm */
+	struct gfs2_sb_info sb;	       /* if so, as it was before we began */
+	struct membership *membership; /* NULL: lock_nolock, or not joined */
+	int exit_err;
+	bool opened; /* the file system may have written */
 	struct runfile runfile;
 	struct volume volume;
 	struct fuse_conn *conn;
@@ -79,10 +90,26 @@ static enum exit_code code_of(int err)
 	return err == -ENOMEM ? EXIT_SYSTEM : EXIT_MOUNT;
 }
 
+/* "cluster:fs" */
+static const char *table_of(const struct process *p)
+{
+	return p->req->opt.locktable ? p->req->opt.locktable : p->sb.locktable;
+}
+
+/* Who keeps the volume's locks is looked up before anything else. */
+static void find_protocol(struct process *p)
+{
+	const char *proto = p->req->opt.lockproto;
+
+	if (!volume_peek(p->req->source, &p->sb))
+		return;
+	p->clustered = !strcmp(proto ? proto : p->sb.lockproto, "lock_dlm");
+}
+
 /* The fs part of the lock table, else the last part of the device's name. */
 static void set_who(struct process *p)
 {
-	const char *table = p->req->opt.locktable;
+	const char *table = p->clustered ? table_of(p) : p->req->opt.locktable;
 	const char *name =
 		table ? strrchr(table, ':') : strrchr(p->req->source, '/');
 
@@ -108,9 +135,59 @@ static void host_invalidate(void *arg, uint64_t nodeid, bool data)
 		fuse_session_invalidate(session, nodeid, data);
 }
 
+static void host_withdrawn(void *arg, const char *why)
+{
+	struct process *p = arg;
+
+	if (p->membership)
+		membership_withdrawn(p->membership);
+}
+
+static void host_opened(void *arg, struct fs *fs)
+{
+	struct process *p = arg;
+
+	p->opened = true;
+	membership_opened(p->membership, fs);
+}
+
+static void host_closing(void *arg)
+{
+	struct process *p = arg;
+
+	membership_closing(p->membership);
+}
+
+static void host_glock_wake(void *arg)
+{
+	struct process *p = arg;
+
+	membership_glock_wake(p->membership);
+}
+
+static int host_may_repair(void *arg, char *why, size_t why_len)
+{
+	struct process *p = arg;
+
+	return membership_may_repair(p->membership, why, why_len);
+}
+
+static int host_waits(void *arg, const char *why)
+{
+	struct process *p = arg;
+
+	return membership_waits(p->membership, why);
+}
+
 static const struct fs_host_ops host_ops = {
 	.wake = host_wake,
+	.withdrawn = host_withdrawn,
 	.invalidate = host_invalidate,
+	.opened = host_opened,
+	.closing = host_closing,
+	.glock_wake = host_glock_wake,
+	.may_repair = host_may_repair,
+	.waits = host_waits,
 };
 
 /* An assertion has failed: nothing more may reach the disk. */
@@ -145,14 +222,50 @@ static int open_fuse(struct process *p)
 	return fail(p, EXIT_SYSTEM, "/dev/fuse: %s", strerror(-err));
 }
 
+/* While there is nobody to hear it any more it goes to the log alone. */
+static void note_wait(void *arg, const char *text)
+{
+	struct process *p = arg;
+
+	ug_info(p->who, "%s", text);
+	if (p->report_fd >= 0)
+		report_note(p->report_fd, "%s", text);
+}
+
+static int join_cluster(struct process *p)
+{
+	const struct membership_params params = {
+		.table = table_of(p),
+		.uuid = p->sb.uuid,
+		.who = p->who,
+		.key_file = p->req->opt.key_file,
+		.note = note_wait,
+		.interrupted = signals_pending,
+		.arg = p,
+	};
+	char why[WHY_LEN] = "";
+	int err;
+
+	if (!p->clustered)
+		return EXIT_OK;
+	err = membership_join(&params, &p->membership, why, sizeof(why));
+	if (err == -EINTR)
+		return fail(p, EXIT_INTERRUPTED, "%s", why);
+	return err ? fail(p, code_of(err), "%s: %s", p->req->source, why)
+		   : EXIT_OK;
+}
+
 static int open_volume(struct process *p)
 {
 	char why[WHY_LEN];
 	int err = volume_open(&p->volume, p->req->source,
-			      p->req->opt.fs.spectator, why, sizeof(why));
+			      p->req->opt.fs.spectator, p->clustered, why,
+			      sizeof(why));
 
 	if (err)
 		return fail(p, code_of(err), "%s", why);
+	if (p->clustered && membership_guard(p->membership, &p->volume.dev))
+		return fail(p, EXIT_SYSTEM, "out of memory");
 	ug_assert_set_hook(shut_device, p->volume.dev);
 	if (p->volume.dev->readonly && !p->req->opt.fs.readonly)
 		report_note(p->report_fd,
@@ -182,10 +295,19 @@ static int mount_fs(struct process *p)
 		.arg = p,
 	};
 	char why[WHY_LEN] = "";
-	int err = fs_mount(&params, &p->fs, why, sizeof(why));
+	int err;
 
+	if (p->membership) {
+		params.lockmod = membership_lockmod(p->membership);
+		params.opt.jid = membership_slot(p->membership) - 1;
+	}
+	err = fs_mount(&params, &p->fs, why, sizeof(why));
+	if (err == -EINTR)
+		return fail(p, EXIT_INTERRUPTED, "%s", why);
 	if (err)
 		return fs_mount_failed(p, err, why);
+	if (p->membership)
+		membership_mounted(p->membership, p->fs);
 	if (signals_pending())
 		return fail(p, EXIT_INTERRUPTED, "interrupted");
 	if (workers_start(&p->workers, p->fs))
@@ -261,6 +383,25 @@ static void on_ready(void *arg)
 		fuse_conn_mountpoint(p->conn));
 }
 
+static bool may_serve(void *arg, bool wait)
+{
+	return membership_may_serve(arg, wait);
+}
+
+static void set_policy(struct process *p, struct fuse_front_params *front)
+{
+	bool own = p->clustered || p->req->opt.page_cache == PAGE_CACHE_OWN;
+
+	fuse_policy_defaults(&front->policy,
+			     own ? FUSE_DATA_DIRECT : FUSE_DATA_CACHED);
+	if (!p->clustered)
+		return;
+	front->policy.attr_known_ms = 0;
+	front->policy.locks = !p->req->opt.localflocks;
+	front->may_serve = may_serve;
+	front->arg = p->membership;
+}
+
 static int create_session(struct process *p)
 {
 	struct fuse_front_params front = {
@@ -279,10 +420,7 @@ static int create_session(struct process *p)
 	struct fuse_session *session;
 	int err;
 
-	fuse_policy_defaults(&front.policy,
-			     p->req->opt.page_cache == PAGE_CACHE_OWN
-				     ? FUSE_DATA_DIRECT
-				     : FUSE_DATA_CACHED);
+	set_policy(p, &front);
 	err = fuse_front_create(&front, &p->front);
 	if (err)
 		return fail(p, EXIT_SYSTEM, "%s", strerror(-err));
@@ -328,6 +466,8 @@ static void close_volume(struct process *p)
 
 	if (p->fs) {
 		workers_stop(&p->workers);
+		if (p->membership)
+			membership_leaving(p->membership);
 		err = fs_unmount(p->fs);
 	}
 	ug_assert_set_hook(NULL, NULL);
@@ -336,6 +476,11 @@ static void close_volume(struct process *p)
 		ug_error(p->who, "not unmounted cleanly: %s", strerror(-err));
 	else if (p->fs)
 		ug_info(p->who, "unmounted");
+	if (p->membership) {
+		p->exit_err = membership_leave(p->membership,
+					       p->fs ? err : p->opened);
+		p->membership = NULL;
+	}
 	runfile_set_state(&p->runfile, err ? RUNFILE_DIRTY : RUNFILE_CLEAN);
 }
 
@@ -375,6 +520,8 @@ static int mount_and_serve(struct process *p)
 	int code = open_fuse(p);
 
 	if (!code)
+		code = join_cluster(p);
+	if (!code)
 		code = open_volume(p);
 	if (!code)
 		code = mount_fs(p);
@@ -385,24 +532,47 @@ static int mount_and_serve(struct process *p)
 	return code ? code : serve(p);
 }
 
+/* The parent stays behind, and ends as we end. */
+static int supervise(struct process *p)
+{
+	const struct ugdlm_supervise config = {
+		.fence = p->req->opt.fence,
+		.fence_action = p->req->opt.fence_action,
+	};
+	int err;
+
+	if (!p->clustered)
+		return EXIT_OK;
+	prctl(PR_SET_NAME, "ugfs-super");
+	err = ugdlm_supervise(&config);
+	prctl(PR_SET_NAME, "ugfs");
+	return err ? fail(p, EXIT_SYSTEM, "no supervisor: %s", strerror(-err))
+		   : EXIT_OK;
+}
+
 int mount_process(const struct mount_request *req, int report_fd)
 {
 	struct process p = { .req = req, .report_fd = report_fd };
 	int code, err;
 
-	signals_block();
 	workers_init(&p.workers);
 	p.volume.claim = -1;
 	p.runfile.fd = -1;
+	find_protocol(&p);
 	set_who(&p);
 	err = isolate_process(req->foreground, req->log_path, report_fd);
 	if (err)
 		return fail(&p, EXIT_SYSTEM, "%s: %s",
 			    req->log_path ? req->log_path : "/dev/null",
 			    strerror(-err));
+	code = supervise(&p);
+	if (code)
+		return code;
+	signals_block();
 	isolate_memory();
 	create_runfile(&p);
 	code = mount_and_serve(&p);
 	tear_down(&p, code != EXIT_OK);
-	return code;
+	/* The supervisor takes 0 as our own word that we have left. */
+	return code == EXIT_OK && p.exit_err ? EXIT_MOUNT : code;
 }

@@ -4,7 +4,8 @@
  *
  * Called once, in a process that has been set apart for it: not yet any
  * thread, no descriptor of use but the standard ones and the pipe of report.h.
- * It never forks (DESIGN D8).
+ * It never forks (DESIGN D8), but to leave its supervisor behind, before it has
+ * opened anything (DESIGN 4.4).
  */
 #ifndef UG_DAEMON_PROCESS_H
 #define UG_DAEMON_PROCESS_H

@@ -192,7 +192,9 @@ void volume_unclaim(struct volume *vol)
 
 static int open_device(struct volume *vol)
 {
-	unsigned flags = is_block_device(vol->source) ? 0 : BLK_OPEN_EXCL;
+	unsigned flags = is_block_device(vol->source) ? 0
+			 : vol->shared		      ? BLK_OPEN_SHARED
+						      : BLK_OPEN_EXCL;
 	int err;
 
 	if (vol->readonly)
@@ -205,14 +207,31 @@ static int open_device(struct volume *vol)
 	return err;
 }
 
+bool volume_peek(const char *source, struct gfs2_sb_info *sb)
+{
+	ug_autoclose int fd = -1;
+	char block[GFS2_BSIZE_MAX], why[256];
+	struct stat st;
+
+	if (stat(source, &st) || (!S_ISBLK(st.st_mode) && !S_ISREG(st.st_mode)))
+		return false;
+	fd = open(source, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	return pread(fd, block, sizeof(block), GFS2_SB_OFFSET_BYTES) ==
+		       sizeof(block) &&
+	       !gfs2_sb_decode(block, sizeof(block), sb, why, sizeof(why));
+}
+
 int volume_open(struct volume *vol, const char *source, bool readonly,
-		char *why_text, size_t why_len)
+		bool shared, char *why_text, size_t why_len)
 {
 	const struct why why = { why_text, why_len };
 	int err;
 
 	*vol = (struct volume){ .source = source,
 				.readonly = readonly,
+				.shared = shared,
 				.claim = -1 };
 	err = check_loops(source, &why);
 	if (!err)

@@ -12,21 +12,30 @@
 #include <stddef.h>
 
 #include "block/block.h"
+#include "ondisk/codec.h"
 
 struct volume {
 	struct blkdev *dev;
 	const char *source; /* borrowed */
 	bool readonly;	    /* what was asked for */
+	bool shared;	    /* with other members of a cluster */
 	int claim;	    /* O_EXCL on a block device, or -1 */
 };
 
 /*
- * Open source for a mount. readonly: open it so. A write-protected device is
+ * The superblock, before anything is opened to stay: who locks the volume
+ * decides how a mount process begins. false if it cannot be read, or is none.
+ */
+bool volume_peek(const char *source, struct gfs2_sb_info *sb);
+
+/*
+ * Open source for a mount. shared: beside other mounts of this host that say
+ * so too, and no others. readonly: open it so. A write-protected device is
  * opened for reading although readonly is false: dev->readonly tells.
  * 0, or a negative errno with a sentence in why.
  */
 int volume_open(struct volume *vol, const char *source, bool readonly,
-		char *why, size_t why_len);
+		bool shared, char *why, size_t why_len);
 
 /*
  * A fuseblk mount claims the device in our place, which it cannot while we

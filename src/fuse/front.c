@@ -11,12 +11,13 @@
  *	bmap				no swap file, no FIBMAP: our blocks move
  *	access				never sent: the kernel checks modes
  *	statx				GETATTR instead: no birth time
- *	locks				never sent unless agreed in INIT
+ *	locks				only agreed in a cluster: ENOLCK
  *
  * ENOSYS never stands for a passing reason, nor for one file of many. IOCTL
  * is not remembered: ENOTTY, as any file answers what it does not know.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include "fuse/ops.h"
@@ -24,6 +25,15 @@
 static int op_no_ioctl(struct op *op)
 {
 	return -ENOTTY;
+}
+
+/*
+ * Locks that no other node would see are not granted. One that gives back what
+ * nobody has is fine.
+ */
+static int op_no_locks(struct op *op)
+{
+	return op->req->lk.lk.type == F_UNLCK ? 0 : -ENOLCK;
 }
 
 /* NULL: -ENOSYS. */
@@ -53,6 +63,9 @@ static const op_fn ops[FUSE_OPCODES] = {
 	[FUSE_FSYNCDIR] = op_fsync,
 	[FUSE_CREATE] = op_create,
 	[FUSE_IOCTL] = op_no_ioctl,
+	[FUSE_GETLK] = op_no_locks,
+	[FUSE_SETLK] = op_no_locks,
+	[FUSE_SETLKW] = op_no_locks,
 	[FUSE_BATCH_FORGET] = op_batch_forget,
 	[FUSE_READDIRPLUS] = op_readdirplus,
 	[FUSE_RENAME2] = op_rename,
@@ -70,6 +83,8 @@ int fuse_front_create(const struct fuse_front_params *params,
 	front->fs = params->fs;
 	front->conn = params->conn;
 	front->who = params->who;
+	front->may_serve = params->may_serve;
+	front->arg = params->arg;
 	err = fuse_policy_init(&front->policy, &params->policy);
 	if (err) {
 		free(front);
@@ -124,6 +139,20 @@ static bool op_gives_back(uint32_t opcode)
 	}
 }
 
+/*
+ * What we hold is ours only while the cluster hears us (DESIGN 4.6). 0, or
+ * -EAGAIN for a reader, which must not wait.
+ */
+static int await_service(struct fuse_front *front, enum fuse_place place)
+{
+	if (!front->may_serve || front->may_serve(front->arg, false))
+		return 0;
+	if (place == FUSE_INLINE)
+		return -EAGAIN;
+	front->may_serve(front->arg, true);
+	return 0;
+}
+
 static int front_handle(void *ctx, const struct fuse_request *req,
 			struct fuse_reply *reply, enum fuse_place place)
 {
@@ -145,6 +174,9 @@ static int front_handle(void *ctx, const struct fuse_request *req,
 
 	if (!fn)
 		return -ENOSYS;
+	if (!op_gives_back(req->opcode) && !reply->carry &&
+	    await_service(front, place))
+		return -EAGAIN;
 	if (ug_unlikely(fs_is_withdrawn(front->fs)) &&
 	    !op_gives_back(req->opcode) && !reply->carry)
 		return -EIO;

@@ -34,6 +34,12 @@ struct fuse_front_params {
 	struct fuse_conn *conn; /* for notifications; borrowed */
 	const char *who;	/* for the log; borrowed */
 	struct fuse_policy_options policy;
+	/*
+	 * May requests be answered now, from what is in memory? With wait it
+	 * returns when they may, or are to fail. NULL: always.
+	 */
+	bool (*may_serve)(void *arg, bool wait);
+	void *arg;
 };
 
 /* 0 or -ENOMEM. */

@@ -21,6 +21,8 @@ struct fuse_front {
 	struct fuse_conn *conn;
 	const char *who;
 	struct fuse_policy policy;
+	bool (*may_serve)(void *arg, bool wait); /* NULL: always */
+	void *arg;
 };
 
 /* A request on its way through an operation. */
