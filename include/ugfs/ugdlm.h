@@ -203,6 +203,9 @@ struct ugdlm_config {
 	void *arg;
 	bool trace_all; /* every decision in the trace, also in normal running;
 			   costs a microsecond each */
+	/* The first member: how long hosts that tell nothing are given to join
+	 * before they are fenced (ugdlm_may_repair()). 0 = 30000 */
+	uint32_t startup_delay_ms;
 };
 
 /*

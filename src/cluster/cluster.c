@@ -379,6 +379,9 @@ static void *thread_main(void *arg)
 		if (!c->lost)
 			timers(c);
 	}
+	/* Last words, said while the last event was told. */
+	if (!c->lost)
+		run_commands(c);
 	lease_end(&c->lease);
 	if (c->lost) {
 		ev.error = c->lost;

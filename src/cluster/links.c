@@ -349,7 +349,9 @@ static int check_config(const struct links_config *config)
 {
 	if (strlen(config->table) > LINK_TABLE_MAX)
 		return -ENAMETOOLONG;
-	if (config->port_first > config->port_last)
+	/* A port of the kernel's choice could not be told to others. */
+	if (config->port_first > config->port_last ||
+	    (!config->port_first && config->port_last))
 		return -EINVAL;
 	return config->addr.family ? 0 : -EADDRNOTAVAIL;
 }

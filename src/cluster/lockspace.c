@@ -232,6 +232,11 @@ static int check_config(const struct ugdlm_config *config, char *why,
 		       config->port_first, config->port_last);
 		return -EINVAL;
 	}
+	if (!config->port_first && config->port_last) {
+		ls_say(why, why_len, "ports 0 to %u: expected 1 or higher",
+		       config->port_last);
+		return -EINVAL;
+	}
 	return 0;
 }
 
@@ -270,6 +275,21 @@ static void init_lists(struct ugdlm *ls)
 	CDS_INIT_LIST_HEAD(&ls->waiting);
 	CDS_INIT_LIST_HEAD(&ls->refused);
 	CDS_INIT_LIST_HEAD(&ls->timeouts);
+	CDS_INIT_LIST_HEAD(&ls->ready);
+	CDS_INIT_LIST_HEAD(&ls->event_queue);
+	CDS_INIT_LIST_HEAD(&ls->spare_events);
+}
+
+static int init_parts(struct ugdlm *ls)
+{
+	int err = init_sync(ls);
+
+	ls->nodes = calloc(LS_NODES_MAX, sizeof(*ls->nodes));
+	if (!err && !ls->nodes)
+		err = -ENOMEM;
+	if (!err)
+		err = ls_callbacks_init(ls);
+	return err ? err : ls_trace_init(ls);
 }
 
 int ls_new(const struct ugdlm_config *config, const struct ls_env *env,
@@ -281,8 +301,10 @@ int ls_new(const struct ugdlm_config *config, const struct ls_env *env,
 	if (err)
 		return err;
 	ls = calloc(1, sizeof(*ls));
-	if (!ls)
-		goto no_memory;
+	if (!ls) {
+		err = -ENOMEM;
+		goto failed;
+	}
 	ls->env = *env;
 	ls->fd = -1;
 	ls->life_fd = -1;
@@ -300,17 +322,16 @@ int ls_new(const struct ugdlm_config *config, const struct ls_env *env,
 	ls->wire_id = dlm_wire_lockspace_id(ls->name, strlen(ls->name));
 	ls->now_ns = ls->closed_since_ns = env->now_ns();
 	init_lists(ls);
-	ls->nodes = calloc(LS_NODES_MAX, sizeof(*ls->nodes));
-	if (!ls->nodes || init_sync(ls) || ls_callbacks_init(ls) ||
-	    ls_trace_init(ls)) {
+	err = init_parts(ls);
+	if (err) {
 		ls_free(ls);
-		goto no_memory;
+		goto failed;
 	}
 	*out = ls;
 	return 0;
-no_memory:
-	ls_say(why, why_len, "%s: no memory", config->name);
-	return -ENOMEM;
+failed:
+	ls_say(why, why_len, "%s: %s", config->name, strerror(-err));
+	return err;
 }
 
 void ls_free(struct ugdlm *ls)
@@ -373,12 +394,15 @@ static int open_links(struct ugdlm *ls, const struct ugdlm_config *config,
 	return err;
 }
 
-static int join_cluster(struct ugdlm *ls, char *why, size_t why_len)
+static int join_cluster(struct ugdlm *ls, const struct ugdlm_config *config,
+			char *why, size_t why_len)
 {
 	struct cluster_config cc = {
 		.table = ls->name,
 		.addr = ls->addr,
 		.member_timeout_ns = ls->member_timeout_ns,
+		.startup_delay_ns =
+			config->startup_delay_ms * (uint64_t)NS_PER_MS,
 		.event = ls_on_cluster,
 		.arg = ls,
 	};
@@ -420,7 +444,7 @@ int ls_connect(struct ugdlm *ls, const struct ugdlm_config *config, char *why,
 	if (err)
 		ls_say(why, why_len, "no thread: %s", strerror(-err));
 	else
-		err = join_cluster(ls, why, why_len);
+		err = join_cluster(ls, config, why, why_len);
 	if (err)
 		ls_disconnect(ls);
 	return err;
@@ -487,6 +511,8 @@ int ugdlm_leave(struct ugdlm *ls, bool dirty)
 		err = -ESHUTDOWN;
 	else if (ls->admitted)
 		err = say_left(ls, dirty);
+	else
+		ls->lost = true; /* it is not taken in any more: lsevents.c */
 	ls_unlock(ls);
 	ls_disconnect(ls);
 	ls_free(ls);

@@ -69,9 +69,6 @@ static void fill_spare_events(struct ugdlm *ls)
 
 int ls_callbacks_init(struct ugdlm *ls)
 {
-	CDS_INIT_LIST_HEAD(&ls->ready);
-	CDS_INIT_LIST_HEAD(&ls->event_queue);
-	CDS_INIT_LIST_HEAD(&ls->spare_events);
 	ls->gate = LS_GATE_RECOVERY | LS_GATE_LEASE;
 	ls->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (ls->fd < 0)
@@ -324,6 +321,8 @@ void ls_event_push(struct ugdlm *ls, const struct ls_event *event)
 {
 	struct ls_event *copy;
 
+	if (ls->lost)
+		return; /* that was the last one */
 	fill_spare_events(ls);
 	if (ls_list_empty(&ls->spare_events)) {
 		ls_lose(ls, -ENOMEM, "no memory for events");

@@ -549,8 +549,19 @@ static void on_out(struct ugdlm *ls, const struct member_update *up)
 		out_reason(up));
 }
 
+/*
+ * Too late: nobody waits for it any more, and the connection is being closed.
+ * In silence the others would have this process killed, to be sure of its end.
+ */
+static void decline(struct ugdlm *ls)
+{
+	ls->env.cluster->say_left(ls->cluster, false);
+}
+
 static void on_update(struct ugdlm *ls, const struct member_update *up)
 {
+	if (ls->lost && ls->leaving && up->kind == MUP_ADMITTED)
+		decline(ls);
 	if (ls->lost || ls->left)
 		return;
 	switch (up->kind) {

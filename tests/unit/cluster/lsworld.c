@@ -47,6 +47,12 @@ static int fake_join(const struct cluster_config *config, struct cluster **out,
 
 static void fake_close(struct cluster *c)
 {
+	struct member_update up = { .kind = MUP_ADMITTED };
+	struct cluster_event ev = { .kind = CLUSTER_UPDATE };
+
+	ev.update = &up;
+	if (node_of(c)->admitted_at_close)
+		node_of(c)->event(node_of(c)->ls, c, &ev);
 	node_of(c)->event = NULL;
 }
 
@@ -531,6 +537,25 @@ void world_join(struct world *w, unsigned id)
 	tell_of(w, id, MUP_JOINED);
 	change(w);
 	start_if_ready(w);
+}
+
+void world_ask(struct world *w, unsigned id)
+{
+	struct world_node *n = &w->node[id];
+
+	n->inc = (struct incarnation){ .boot_id = { 1 },
+				       .pid = 1000 + ++n->boots,
+				       .start_ticks = id };
+	n->said_left = 0;
+	n->ls = make(w, n);
+}
+
+void world_cleared(struct world *w, unsigned id)
+{
+	struct world_node *n = &w->node[id];
+	struct cluster_event ev = { .kind = CLUSTER_CLEARED };
+
+	n->event(n->ls, (struct cluster *)n, &ev);
 }
 
 void world_kill(struct world *w, unsigned id)

@@ -33,7 +33,8 @@ struct world_node {
 	uint64_t stopped;
 	int said_left; /* 0, 1 clean, 2 dirty */
 	bool expelled_itself;
-	char log[4096]; /* events, as "prepare;running 2;" */
+	bool admitted_at_close; /* the last that it hears of the cluster */
+	char log[4096];		/* events, as "prepare;running 2;" */
 };
 
 struct world {
@@ -57,6 +58,8 @@ void world_free(struct world *w);
 
 /* A process on this node joins; it is a member when it returns. */
 void world_join(struct world *w, unsigned id);
+/* A process on this node asks to join; nobody lets it in. */
+void world_ask(struct world *w, unsigned id);
 /* It ends; nobody has noticed. */
 void world_kill(struct world *w, unsigned id);
 /* corosync's report about it, or its return. */
@@ -67,6 +70,7 @@ void world_gone(struct world *w, unsigned id, enum gone_cause cause);
 /* ... and that its I/O is over: they start, if nobody else is missing. */
 void world_prove(struct world *w, unsigned id, enum death_proof proof);
 void world_quorum(struct world *w, unsigned id, bool quorate);
+void world_cleared(struct world *w, unsigned id);
 /* It is told that it is out. */
 void world_out(struct world *w, unsigned id, enum out_cause cause);
 

@@ -255,6 +255,8 @@ static void test_wrong_config(void **state)
 	config.port_first = 2;
 	config.port_last = 1;
 	assert_int_equal(links_open(&config, &links, &addr), -EINVAL);
+	config.port_first = 0;
+	assert_int_equal(links_open(&config, &links, &addr), -EINVAL);
 	config = good;
 	config.key = (const uint8_t *)KEY;
 	config.key_len = LINK_KEY_MIN - 1;

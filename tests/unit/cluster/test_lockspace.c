@@ -414,6 +414,7 @@ static void test_lost(void **state)
 	struct world *w = world_new(2, false);
 	struct test_lock idle = { 0 }, queued = { 0 }, untold = { 0 };
 	struct test_lock waits = { 0 }, later = { 0 };
+	const char *log;
 
 	lock_request(w, 2, &idle, "x", UGDLM_EX, 0);
 	world_settle(w);
@@ -423,6 +424,7 @@ static void test_lost(void **state)
 	w->node[2].quorate = false;
 	lock_request(w, 2, &waits, "z", UGDLM_EX, 0);
 	world_out(w, 2, OUT_EXPELLED);
+	world_cleared(w, 2); /* nothing comes after the end */
 	assert_int_equal(lock_request(w, 2, &later, "x", UGDLM_NL, 0),
 			 -ESHUTDOWN);
 	assert_int_equal(lock_unlock(&idle, 0), -ESHUTDOWN);
@@ -432,8 +434,9 @@ static void test_lost(void **state)
 	lock_expect(&waits, UGDLM_LOST, UGDLM_IV);
 	assert_int_equal(queued.asts + untold.asts + waits.asts, 3);
 	assert_int_equal(idle.asts, 1);
-	assert_non_null(strstr(world_log(w, 2),
-			       "lost: the other members have expelled"));
+	log = strstr(world_log(w, 2), "lost: the other members have expelled");
+	assert_non_null(log);
+	assert_string_equal(strchr(log, ';'), ";");
 	assert_int_equal(ugdlm_lease_ns(w->node[2].ls), 0);
 	assert_int_equal(ugdlm_leave(w->node[2].ls, false), -ESHUTDOWN);
 	w->node[2].ls = NULL;
@@ -501,6 +504,30 @@ static void test_no_life_lock(void **state)
 	world_settle(w);
 	assert_string_equal(world_log(w, 1), "prepare;running slot 1;");
 	world_free(w);
+}
+
+/* Let in when it has given up: it says that it has left. */
+static void test_admitted_too_late(void **state)
+{
+	struct world *w = world_new(1, true);
+
+	world_ask(w, 2);
+	w->node[2].admitted_at_close = true;
+	assert_int_equal(ugdlm_leave(w->node[2].ls, false), 0);
+	w->node[2].ls = NULL;
+	assert_int_equal(w->node[2].said_left, 1);
+	world_free(w);
+}
+
+static void test_bad_ports(void **state)
+{
+	struct ugdlm_config config = { .name = WORLD_NAME, .port_last = 9 };
+	struct ls_env env = { 0 };
+	struct ugdlm *ls;
+	char why[256];
+
+	assert_int_equal(ls_new(&config, &env, &ls, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why, "ports 0 to 9: expected 1 or higher");
 }
 
 static void test_looking_inside(void **state)
@@ -585,6 +612,8 @@ int main(void)
 		cmocka_unit_test(test_leave_clean),
 		cmocka_unit_test(test_leave_dirty),
 		cmocka_unit_test(test_no_life_lock),
+		cmocka_unit_test(test_admitted_too_late),
+		cmocka_unit_test(test_bad_ports),
 		cmocka_unit_test(test_looking_inside),
 		cmocka_unit_test(test_many_locks),
 	};

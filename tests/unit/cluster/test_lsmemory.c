@@ -11,6 +11,9 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <errno.h>
+#include <sys/resource.h>
+
 #include "lsworld.h"
 
 static bool no_callbacks; /* no memory for one more callback */
@@ -25,6 +28,23 @@ void *__wrap_malloc(size_t size)
 	return __real_malloc(size);
 }
 
+static bool no_nodes; /* nor for the table of nodes */
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	if (no_nodes && size == sizeof(struct cluster_node))
+		return NULL;
+	return __real_calloc(n, size);
+}
+
+static uint64_t zero_ns(void)
+{
+	return 0;
+}
+
 static void use_up_callbacks(struct ugdlm *ls)
 {
 	while (ls->spare_callbacks) {
@@ -35,6 +55,39 @@ static void use_up_callbacks(struct ugdlm *ls)
 		free(cb);
 	}
 	no_callbacks = true;
+}
+
+static void test_no_descriptor(void **state)
+{
+	struct ugdlm_config config = { .name = WORLD_NAME };
+	struct rlimit limit, none;
+	struct ls_env env = { .now_ns = zero_ns };
+	struct ugdlm *ls;
+	char why[256];
+	int err;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none = limit;
+	none.rlim_cur = 0;
+	setrlimit(RLIMIT_NOFILE, &none);
+	err = ls_new(&config, &env, &ls, why, sizeof(why));
+	setrlimit(RLIMIT_NOFILE, &limit);
+	assert_int_equal(err, -EMFILE);
+	assert_string_equal(why, WORLD_NAME ": Too many open files");
+}
+
+static void test_no_memory(void **state)
+{
+	struct ugdlm_config config = { .name = WORLD_NAME };
+	struct ls_env env = { .now_ns = zero_ns };
+	struct ugdlm *ls;
+	char why[256];
+	int err;
+
+	no_nodes = true;
+	err = ls_new(&config, &env, &ls, why, sizeof(why));
+	no_nodes = false;
+	assert_int_equal(err, -ENOMEM);
 }
 
 static void die(struct world *w, unsigned id)
@@ -103,6 +156,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_running_is_overtaken),
 		cmocka_unit_test(test_gone_has_to_wait),
+		cmocka_unit_test(test_no_descriptor),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
