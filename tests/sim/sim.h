@@ -194,6 +194,8 @@ static inline bool chance(struct world *w, unsigned percent)
 void world_setup(struct world *w, uint64_t seed);
 void world_run(struct world *w, uint64_t until_ns);
 void world_end(struct world *w);
+/* How many are on their way, or held back by a lost link. */
+unsigned world_messages(void);
 /* No more faults; what has begun ends in its time. */
 void world_heal(struct world *w);
 void event_put(struct event event);

@@ -371,6 +371,15 @@ static void world_one(struct world *w)
 	rearm_tick(w, node);
 }
 
+unsigned world_messages(void)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < heap_count; i++)
+		n += heap[i].kind == EV_MESSAGE;
+	return n;
+}
+
 void world_run(struct world *w, uint64_t until_ns)
 {
 	while (heap_count && heap[0].at_ns <= until_ns)

@@ -262,6 +262,45 @@ static unsigned resources(const struct ring *r, int node)
 }
 
 /*
+ * From the moment node 2 forgets the resource until its REMOVE comes, node 3
+ * has a record of a master that knows nothing. Who asks meanwhile is sent
+ * round; with the REMOVE that ends, and nothing is left behind.
+ */
+static void test_record_until_the_remove_comes(void **state)
+{
+	struct ring *r = ring_new(3);
+	const char *name = ring_name(3, 3);
+	uint32_t a, m;
+
+	(void)state;
+	ring_lock(r, 2, name, LKM_NL, 0, NULL, &m);
+	ring_settle(r);
+	ring_unlock(r, 2, m, 0, NULL);
+	ring_tick(r, DLM_TOSS_NS);
+	assert_int_equal(resources(r, 2), 0);
+	assert_int_equal(resources(r, 3), 1);
+	ring_lock(r, 1, name, LKM_EX, 0, NULL, &a);
+	for (unsigned round = 0; round < 2; round++) {
+		assert_true(ring_deliver(r, 1, 3)); /* LOOKUP */
+		assert_true(ring_deliver(r, 3, 1));
+		assert_true(ring_deliver(r, 1, 2)); /* REQUEST */
+		assert_true(ring_deliver(r, 2, 1));
+		assert_null(ring_cast(r, 1, a));
+	}
+	assert_true(ring_deliver(r, 2, 3)); /* REMOVE */
+	assert_int_equal(resources(r, 3), 0);
+	ring_settle(r);
+	ring_expect(r, 1, a, LKM_EX);
+	assert_int_equal(resources(r, 2), 0);
+	ring_unlock(r, 1, a, 0, NULL);
+	ring_tick(r, DLM_TOSS_NS);
+	ring_settle(r);
+	for (int node = 1; node <= 3; node++)
+		assert_int_equal(resources(r, node), 0);
+	ring_free(r);
+}
+
+/*
  * Nodes 1 and 2 have given up requests to node 3, which dies. Node 1 becomes
  * master, for nothing, and forgets it before node 2, the directory node, is so
  * far: its REMOVE comes when that still has its own request to end.
@@ -446,6 +485,7 @@ int main(void)
 		cmocka_unit_test(test_remove_crosses_request),
 		cmocka_unit_test(test_master_forgets_between_requests),
 		cmocka_unit_test(test_old_request_of_the_new_directory_node),
+		cmocka_unit_test(test_record_until_the_remove_comes),
 		cmocka_unit_test(test_remove_before_a_request_is_given_up),
 		cmocka_unit_test(test_master_dies),
 		cmocka_unit_test(test_writer_dies),
