@@ -25,6 +25,8 @@
 #include "cluster/fenceack.h"
 #include "cluster/lifelock.h"
 
+#define ACK_AGAIN_NS (500 * (uint64_t)NS_PER_MS)
+
 void cluster_lose(struct cluster *c, const char *what, int err)
 {
 	if (!c->lost)
@@ -261,11 +263,58 @@ static void on_lease(void *arg, bool held)
 
 /* The thread */
 
-static void run_command(struct cluster *c, struct command *cmd)
+/* Without memory a member cannot say what it must: it is as good as dead. */
+static struct command *new_command(enum command_kind kind)
+{
+	struct command *cmd = calloc(1, sizeof(*cmd));
+
+	if (!cmd)
+		abort();
+	cmd->kind = kind;
+	return cmd;
+}
+
+static bool send_ack(struct cluster *c, uint32_t node)
 {
 	struct group_msg ack = { .type = GM_FENCE_ACK,
 				 .major = GROUP_VERSION_MAJOR };
 
+	ack.node = node;
+	suplink_retry(&c->proofs.link);
+	return suplink_send(&c->proofs.link, &ack);
+}
+
+/* Whoever said it has been told that all will hear it. */
+static void say_ack(struct cluster *c, uint32_t node)
+{
+	struct command *cmd;
+
+	if (send_ack(c, node))
+		return;
+	cmd = new_command(COMMAND_ACK);
+	cmd->node = node;
+	cmd->next = c->unsaid;
+	c->unsaid = cmd;
+	c->unsaid_next_ns = clock_now_ns() + ACK_AGAIN_NS;
+}
+
+static void say_unsaid(struct cluster *c, uint64_t now)
+{
+	c->unsaid_next_ns = UINT64_MAX;
+	while (c->unsaid) {
+		struct command *cmd = c->unsaid;
+
+		if (!send_ack(c, cmd->node)) {
+			c->unsaid_next_ns = now + ACK_AGAIN_NS;
+			return;
+		}
+		c->unsaid = cmd->next;
+		free(cmd);
+	}
+}
+
+static void run_command(struct cluster *c, struct command *cmd)
+{
 	switch (cmd->kind) {
 	case COMMAND_EVENT:
 		cluster_step(c, &cmd->ev);
@@ -278,8 +327,7 @@ static void run_command(struct cluster *c, struct command *cmd)
 		waits_publish(c);
 		break;
 	case COMMAND_ACK:
-		ack.node = cmd->node;
-		suplink_send(&c->proofs.link, &ack);
+		say_ack(c, cmd->node);
 		break;
 	}
 }
@@ -320,6 +368,7 @@ static uint64_t next_due_ns(const struct cluster *c)
 
 	due = UG_MIN(due, c->queue.retry_ns);
 	due = UG_MIN(due, c->lease_next_ns);
+	due = UG_MIN(due, c->unsaid_next_ns);
 	due = UG_MIN(due, suplink_due_ns(&c->proofs.link));
 	return UG_MIN(due, c->proofs.next_ns);
 }
@@ -333,6 +382,8 @@ static void timers(struct cluster *c)
 		flush_queue(c);
 	if (c->lease_next_ns <= now)
 		send_lease(c, now);
+	if (c->unsaid_next_ns <= now)
+		say_unsaid(c, now);
 	if (suplink_due_ns(&c->proofs.link) <= now)
 		suplink_flush(&c->proofs.link);
 	if (c->proofs.next_ns <= now) {
@@ -392,15 +443,21 @@ static void *thread_main(void *arg)
 
 /* Setting up */
 
+static void free_commands(struct command *cmd)
+{
+	while (cmd) {
+		struct command *next = cmd->next;
+
+		free(cmd);
+		cmd = next;
+	}
+}
+
 static void release(struct cluster *c)
 {
 	outqueue_free(&c->queue);
-	while (c->commands) {
-		struct command *cmd = c->commands;
-
-		c->commands = cmd->next;
-		free(cmd);
-	}
+	free_commands(c->commands);
+	free_commands(c->unsaid);
 	member_updates_free(&c->updates);
 	if (c->bell >= 0)
 		close(c->bell);
@@ -423,6 +480,7 @@ static struct cluster *new_cluster(const struct cluster_config *config)
 	snprintf(c->who, sizeof(c->who), "%s: cluster", config->table);
 	outqueue_init(&c->queue);
 	c->commands_tail = &c->commands;
+	c->unsaid_next_ns = UINT64_MAX;
 	proofs_init(&c->proofs, config->uuid, &sup_ops, c);
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_mutex_init(&c->telling, NULL);
@@ -484,17 +542,6 @@ void cluster_close(struct cluster *c)
 	lease_close(&c->lease);
 	corosync_close(c);
 	release(c);
-}
-
-/* Without memory a member cannot say what it must: it is as good as dead. */
-static struct command *new_command(enum command_kind kind)
-{
-	struct command *cmd = calloc(1, sizeof(*cmd));
-
-	if (!cmd)
-		abort();
-	cmd->kind = kind;
-	return cmd;
 }
 
 static void give_command(struct cluster *c, struct command *cmd)

@@ -125,6 +125,7 @@ enum cluster_wait_reason {
 	CLUSTER_WAIT_RETRY,   /* which has failed, last with this status */
 	CLUSTER_WAIT_MANUAL,  /* fence=manual: for an acknowledgement */
 	CLUSTER_WAIT_NOFENCE, /* no fence command: likewise */
+	CLUSTER_WAIT_ALONE, /* a process of this host, and no other is there */
 	CLUSTER_WAIT_STARTUP, /* it may hold the volume since before */
 };
 

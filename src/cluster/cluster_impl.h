@@ -53,6 +53,9 @@ struct cluster {
 	bool quorate;
 	struct outqueue queue;
 
+	struct command *unsaid; /* acknowledgements that could not be sent */
+	uint64_t unsaid_next_ns;
+
 	uint64_t changed_ns; /* when the group changed last */
 	bool startup;	     /* the start-up rule is looked after */
 	uint64_t clear_next_ns;

@@ -347,6 +347,9 @@ static void on_fence(struct fencer *f, struct group_proc from,
 		drop_target(f, t);
 		return;
 	}
+	/* Of one that took too long: another one is at it by now. */
+	if (t->run == RUN_OTHER && !same_proc(from, t->actor))
+		return;
 	t->tries = fence->tries;
 	run_over(f, t, backoff_ns(t->tries));
 }

@@ -536,6 +536,17 @@ static enum fence_kind best_kind(const struct hosts *h, uint32_t node)
 	return best;
 }
 
+/* No host fences itself, nor can an administrator say there that it is down. */
+static bool is_alone(const struct hosts *h, uint32_t node)
+{
+	if (node != h->config.self.node)
+		return false;
+	for (uint32_t i = 0; i < h->live_count; i++)
+		if (h->live[i].proc.node != node)
+			return false;
+	return true;
+}
+
 static void set_reason(const struct hosts *h, const struct host *host,
 		       uint64_t asked_ns, uint64_t now_ns,
 		       struct cluster_wait *wait)
@@ -553,7 +564,8 @@ static void set_reason(const struct hosts *h, const struct host *host,
 		return;
 	switch (best_kind(h, wait->node)) {
 	case FENCE_NONE:
-		wait->reason = CLUSTER_WAIT_NOFENCE;
+		wait->reason = is_alone(h, wait->node) ? CLUSTER_WAIT_ALONE
+						       : CLUSTER_WAIT_NOFENCE;
 		break;
 	case FENCE_MANUAL:
 		wait->reason = CLUSTER_WAIT_MANUAL;

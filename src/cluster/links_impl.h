@@ -139,7 +139,7 @@ struct links {
 	uint64_t now_ns;  /* when this round began */
 	uint64_t due_ns, tick_ns;
 	uint64_t accept_ns; /* no descriptors: try again then; 0: listening */
-	uint64_t noted_ns;
+	uint64_t accept_noted_ns, noted_ns;
 	struct link *scan[LINK_PEERS_MAX];
 	uint8_t in[LINK_READ_BYTES + LINK_MESSAGE_MAX + LINK_FRAME_BYTES];
 };

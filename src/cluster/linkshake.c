@@ -588,6 +588,10 @@ static void accept_later(struct links *links, int err)
 	epoll_ctl(links->epoll, EPOLL_CTL_DEL, links->listener, NULL);
 	links->accept_ns = links->now_ns + LINK_RETRY_LAST_NS / 10;
 	links_wake_at(links, links->accept_ns);
+	if (links->accept_noted_ns &&
+	    links->now_ns - links->accept_noted_ns < STRANGER_NOTE_NS)
+		return;
+	links->accept_noted_ns = links->now_ns;
 	ug_warn(links->table, "links: cannot accept a connection: %s",
 		strerror(-err));
 }

@@ -12,7 +12,7 @@
 #include "cluster/lockspace.h"
 #include "wire/dlmwire.h"
 
-static int answers_flush(struct ugdlm *ls, const struct dlm_msg *msg)
+static bool answers_flush(struct ugdlm *ls, const struct dlm_msg *msg)
 {
 	struct ls_member *member = ls_member_find(ls, (uint32_t)msg->from);
 
@@ -42,7 +42,7 @@ static int decode(struct ugdlm *ls, const uint8_t *bytes, size_t len,
 {
 	int err = dlm_wire_decode(bytes, len, ls->wire_id, msg);
 
-	while (err == -ENOMEM) {
+	while (err == -ENOMEM && !ls->no_lease) {
 		ls->env.rest();
 		err = dlm_wire_decode(bytes, len, ls->wire_id, msg);
 	}
@@ -56,12 +56,14 @@ static int receive(void *arg, const struct link_peer *from,
 	struct dlm_event event = { .kind = DLM_EV_MESSAGE };
 	struct ugdlm *ls = arg;
 	struct dlm_msg msg;
-	int err = -EBADMSG;
+	int err;
 
 	if (channel != LINK_DLM)
 		return -EBADMSG;
-	if (decode(ls, bytes, len, &msg))
-		return -EBADMSG;
+	err = decode(ls, bytes, len, &msg);
+	if (err) /* no memory: it is lost, and listens to nobody */
+		return err == -ENOMEM ? 0 : -EBADMSG;
+	err = -EBADMSG;
 	ls_lock(ls);
 	if (ls->lost || !ls->engine) {
 		err = 0;

@@ -110,7 +110,8 @@ static void log_new(struct cluster *c, const struct list *l)
 			continue;
 		cluster_wait_text(wait, text, sizeof(text));
 		ug_log(wait->reason == CLUSTER_WAIT_MANUAL ||
-				       wait->reason == CLUSTER_WAIT_NOFENCE
+				       wait->reason == CLUSTER_WAIT_NOFENCE ||
+				       wait->reason == CLUSTER_WAIT_ALONE
 			       ? UG_WARN
 			       : UG_INFO,
 		       c->who, "waiting: %s", text);
@@ -194,6 +195,12 @@ void cluster_wait_text(const struct cluster_wait *wait, char *buf, size_t len)
 				 ? "fencing is manual"
 				 : "no fence command is configured",
 			 wait->name[0] ? wait->name : node);
+		break;
+	case CLUSTER_WAIT_ALONE:
+		snprintf(buf, len,
+			 "%s %s, and no member on another host could fence its "
+			 "host: end the process, or restart the host",
+			 who, missed);
 		break;
 	case CLUSTER_WAIT_STARTUP:
 		snprintf(buf, len,

@@ -226,6 +226,18 @@ static void test_reasons(void **state)
 	assert_int_equal(hosts_waits(h, now, NULL, 0), 0);
 }
 
+/* The last host that is left cannot be fenced by anybody. */
+static void test_alone(void **state)
+{
+	member(1, 201);
+	gone(1, 211);
+	now += 6 * SEC;
+	assert_int_equal(wait_for_one().reason, CLUSTER_WAIT_ALONE);
+	member(2, 202);
+	changed();
+	assert_int_equal(wait_for_one().reason, CLUSTER_WAIT_NOFENCE);
+}
+
 static void holders(uint32_t node, const uint32_t *pids, unsigned count,
 		    bool more)
 {
@@ -330,6 +342,7 @@ int main(void)
 		STORY(test_two_begin),
 		STORY(test_acknowledged),
 		STORY(test_reasons),
+		STORY(test_alone),
 		STORY(test_clear_by_survey),
 		STORY(test_stranger_is_ended),
 		STORY(test_holder_that_is_gone),
