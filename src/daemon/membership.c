@@ -371,7 +371,7 @@ static void leave_dirty(struct membership *m)
 		gate_retire(m->gate);
 	err = ugdlm_leave(m->ls, true);
 	lockmod_dlm_fail(m->dlm);
-	if (err)
+	if (err && !m->lost)
 		ug_error(m->params.who,
 			 "the others have not heard that the "
 			 "device is closed: %s",
