@@ -320,7 +320,8 @@ static int take_bytes(struct link *link, const uint8_t *bytes, size_t len,
 	if (*used < 0)
 		return -EBADMSG;
 	err = take_ack(link, ack, why);
-	if (!err) {
+	/* A part of a frame may be what a kernel still has of a stopped one. */
+	if (!err && *used > 0) {
 		atomic_store(&link->heard_ns, link->links->now_ns);
 		link->told = false;
 	}
