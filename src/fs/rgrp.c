@@ -219,14 +219,16 @@ static bool in_journal(struct rgrp *rg)
 
 /*
  * Whatever frees a block also changes its bitmap: when the buffers are in
- * place, the callbacks of their commits have run, and nothing is pending.
+ * place, the callbacks of their commits have run, and nothing is pending. With
+ * other nodes the log may not have images of them either, though they are in
+ * place.
  */
 static int rgrp_gl_sync(struct glock *gl)
 {
 	struct rgrp *rg = glock_object(gl);
 	struct journal *j = rg->rg_fs->fs_journal;
 
-	if (!j || !in_journal(rg))
+	if (!j || (rg->rg_fs->fs_alone && !in_journal(rg)))
 		return 0;
 	return journal_writeback_owner(j, &rg->rg_owner);
 }
