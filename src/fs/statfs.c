@@ -29,7 +29,11 @@ struct statfs_state {
 	struct gfs2_statfs_info master; /* as read last */
 	struct gfs2_statfs_info local;
 	struct buf *local_buf;
-	struct glock_holder local_gh; /* EX: ours alone */
+	/*
+	 * SH keeps it in memory, and lets others look; that we alone change
+	 * it is for the lock of the journal of this number to see to.
+	 */
+	struct glock_holder local_gh;
 };
 
 /* Of a lock that is not for an inode of ours: another node's local values. */
@@ -122,7 +126,7 @@ static int read_master(struct fs *fs)
 static int load_local(struct fs *fs)
 {
 	struct statfs_state *st = fs->fs_statfs;
-	int err = lock_within(fs->fs_sc_ip->i_gl, LM_ST_EXCLUSIVE, 0,
+	int err = lock_within(fs->fs_sc_ip->i_gl, LM_ST_SHARED, 0,
 			      READ_PATIENCE_NS, &st->local_gh);
 
 	return err ? err : read_file(fs->fs_sc_ip, &st->local_buf, &st->local);
