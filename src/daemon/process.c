@@ -251,7 +251,8 @@ static int join_cluster(struct process *p)
 	err = membership_join(&params, &p->membership, why, sizeof(why));
 	if (err == -EINTR)
 		return fail(p, EXIT_INTERRUPTED, "%s", why);
-	return err ? fail(p, code_of(err), "%s: %s", p->req->source, why)
+	return err ? fail(p, code_of(err), "%s: lock_dlm: %s", p->req->source,
+			  why)
 		   : EXIT_OK;
 }
 

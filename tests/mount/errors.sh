@@ -46,8 +46,9 @@ unchanged 32 "damaged.img" damaged.img
 
 # Lock protocols
 make_volume cluster.img 60M -p lock_dlm -t alpha:vol
-unchanged 32 "lock_dlm" cluster.img
-unchanged 32 "lock_dlm" cluster.img -o lockproto=lock_dlm
+unchanged 32 "cluster.img: lock_dlm: corosync is not running" cluster.img
+unchanged 32 "lock_dlm: corosync is not running" cluster.img \
+	-o lockproto=lock_dlm
 unchanged 32 "force" cluster.img -o lockproto=lock_nolock
 unchanged 1 "unknown lock protocol" cluster.img -o lockproto=lock_other
 mount_volume cluster.img mnt lockproto=lock_nolock,force
