@@ -24,7 +24,7 @@ check-long:
 
 demo: all
 	scripts/install-packages demo
-	scripts/demo $(DEMO_FLAGS)
+	BUILD=$(BUILD) scripts/demo $(DEMO_FLAGS)
 
 bench: all
 	scripts/install-packages bench
