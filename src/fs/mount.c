@@ -175,7 +175,9 @@ static int open_own_journal(struct fs *fs, struct journals *js,
 
 	fs->fs_logmap = ji->map;
 	logmap_init(&ji->map);
+	pthread_rwlock_wrlock(&fs->fs_journal_lock);
 	err = journal_create(&params, &fs->fs_journal);
+	pthread_rwlock_unlock(&fs->fs_journal_lock);
 	return err ? why_set(why, err, "journal %u: %s", params.jid,
 			     strerror(-err))
 		   : 0;
@@ -199,12 +201,19 @@ static int open_node_files(struct fs *fs, const struct why *why)
 	return err ? why_set(why, err, "the statfs files cannot be read") : 0;
 }
 
+/*
+ * Other nodes ask for locks until the last one is given back: whoever syncs for
+ * them now is waited for, who comes later finds no journal, and everything in
+ * place.
+ */
 static void close_journal(struct fs *fs)
 {
+	pthread_rwlock_wrlock(&fs->fs_journal_lock);
 	if (fs->fs_journal) {
 		journal_destroy(fs->fs_journal);
 		fs->fs_journal = NULL;
 	}
+	pthread_rwlock_unlock(&fs->fs_journal_lock);
 	logmap_fini(&fs->fs_logmap);
 }
 
@@ -450,6 +459,7 @@ static void free_fs(struct fs *fs)
 	free(fs->fs_js);
 	if (fs->fs_pool)
 		iopool_destroy(fs->fs_pool);
+	pthread_rwlock_destroy(&fs->fs_journal_lock);
 	pthread_mutex_destroy(&fs->fs_recover_lock);
 	free(fs->fs_who);
 	free(fs);
@@ -473,6 +483,7 @@ int fs_mount(const struct fs_params *params, struct fs **fsp, char *why_text,
 		fs->fs_lockmod = *params->lockmod;
 	logmap_init(&fs->fs_logmap);
 	pthread_mutex_init(&fs->fs_recover_lock, NULL);
+	pthread_rwlock_init(&fs->fs_journal_lock, NULL);
 	fs->fs_who = strdup(params->who);
 	err = fs->fs_who
 		      ? iopool_create(fs->fs_dev, IO_THREADS_MAX, &fs->fs_pool)

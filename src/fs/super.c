@@ -88,7 +88,12 @@ void fs_withdraw(struct fs *fs, const char *fmt, ...)
 
 bool fs_glock_work(struct fs *fs)
 {
-	return glock_table_work(fs->fs_shared_glocks);
+	bool more;
+
+	pthread_rwlock_rdlock(&fs->fs_journal_lock);
+	more = glock_table_work(fs->fs_shared_glocks);
+	pthread_rwlock_unlock(&fs->fs_journal_lock);
+	return more;
 }
 
 uint64_t fs_glock_wake_ns(struct fs *fs)

@@ -54,9 +54,12 @@ struct fs {
 	struct glock_table *fs_glocks;
 	struct glock_table *fs_shared_glocks; /* of lockmod; NULL: nolock */
 	struct journal *fs_journal;	      /* NULL when read-only */
-	struct logmap fs_logmap;	      /* of the own journal */
-	struct journals *fs_js;		      /* of all nodes, for recovery */
-	struct cluster_locks *fs_locks;	      /* clusterlocks.h; NULL: nolock */
+	/* Read by work on glocks, which can come until the last one is put;
+	 * written when the journal comes and goes. */
+	pthread_rwlock_t fs_journal_lock;
+	struct logmap fs_logmap;	 /* of the own journal */
+	struct journals *fs_js;		 /* of all nodes, for recovery */
+	struct cluster_locks *fs_locks;	 /* clusterlocks.h; NULL: nolock */
 	pthread_mutex_t fs_recover_lock; /* held by who recovers a journal */
 	bool fs_recover_over;		 /* our own journal ends */
 
