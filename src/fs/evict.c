@@ -14,9 +14,17 @@
  * A crash anywhere leaves the dinode unlinked in the bitmap, with a smaller
  * tree whose counts are right: the mount that follows finds it there and begins
  * again. Source: docs/spec/gfs2-ondisk.md 6.7.
+ *
+ * With other nodes the last one that has it open releases it
+ * (docs/spec/glocks.md 13.9):
+ *
+ *	taking the last link	 inode EX, iopen EX: refused, B has it open
+ *	closing it on B		 B has heard that iopen is wanted; inode EX,
+ *				 without links? iopen EX, release
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "fs/dir.h"
@@ -25,6 +33,13 @@
 #include "fs/free_batch.h"
 #include "fs/icache.h"
 #include "fs/pages.h"
+
+/*
+ * How long other nodes are kept from the inode while they are asked whether it
+ * is open there, and how often it is looked whether they want it.
+ */
+#define IOPEN_PATIENCE_NS 200000000u
+#define IOPEN_LOOK_NS 5000000u
 
 static int free_rest(struct inode *ip)
 {
@@ -63,6 +78,96 @@ static int release(struct inode *ip)
 	return err ? err : free_rest(ip);
 }
 
+/* ---- with other nodes ---- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/*
+ * Is it open on other nodes? Those that have it in their cache only give iopen
+ * up as soon as they hear of us; we keep others from the inode meanwhile, so
+ * not for long. 0: nobody has it, and gh keeps it so. -EBUSY: who closes it
+ * last has heard that somebody wanted to release it.
+ */
+static int lock_iopen(struct inode *ip, struct glock_holder *gh)
+{
+	uint64_t end_ns = now_ns() + IOPEN_PATIENCE_NS;
+	int err = glock_nq(ip->i_iopen, LM_ST_EXCLUSIVE, GL_ASYNC | GL_NOCACHE,
+			   gh);
+
+	if (err) {
+		glock_holder_init(gh);
+		return err;
+	}
+	do {
+		err = glock_wait_until(gh, now_ns() + IOPEN_LOOK_NS);
+	} while (err == -ETIMEDOUT && now_ns() < end_ns &&
+		 !glock_is_wanted(ip->i_gl));
+	if (err == -ETIMEDOUT) {
+		glock_dq(gh);
+		err = -EBUSY;
+	}
+	if (err)
+		glock_holder_init(gh);
+	return err;
+}
+
+/* Nothing of it is ours to write any more. EX is held. */
+static void now_gone(struct inode *ip)
+{
+	file_drop_pages(ip);
+	pthread_rwlock_wrlock(&ip->i_lock);
+	ip->i_disksize = ip->i_size;
+	atomic_fetch_and(&ip->i_state, ~INODE_DIRTY_TIMES);
+	atomic_fetch_or(&ip->i_state, INODE_GONE);
+	pthread_rwlock_unlock(&ip->i_lock);
+}
+
+/* EX is held. 0: it can be released, with gh; -EBUSY; -ESTALE: it has been. */
+static int may_release(struct inode *ip, struct glock_holder *gh)
+{
+	enum gfs2_blkst state;
+	int err;
+
+	if (ip->i_nlink || atomic_load(&ip->i_opens))
+		return -EBUSY;
+	err = rgrp_block_state(ip->i_fs, ip->i_addr, false, &state);
+	if (err)
+		return err;
+	return state == GFS2_BLKST_UNLINKED ? lock_iopen(ip, gh) : -ESTALE;
+}
+
+static int evict_shared(struct inode *ip)
+{
+	struct glock_holder gh, iopen_gh;
+	int err;
+
+	if (atomic_load(&ip->i_state) & INODE_GONE)
+		return 0;
+	glock_holder_init(&iopen_gh);
+	err = glock_nq(ip->i_gl, LM_ST_EXCLUSIVE, 0, &gh);
+	if (err)
+		return err == -ESTALE ? 0 : err;
+	err = may_release(ip, &iopen_gh);
+	if (!err) {
+		file_drop_pages(ip);
+		err = release(ip);
+		if (!err)
+			inode_note_deleted(ip);
+		now_gone(ip);
+	} else if (err == -ESTALE) {
+		now_gone(ip);
+	}
+	glock_dq_if_held(&iopen_gh);
+	glock_dq(&gh);
+	return err == -EBUSY || err == -ESTALE ? 0 : err;
+}
+
 int evict_inode(struct inode *ip)
 {
 	struct fs *fs = ip->i_fs;
@@ -70,6 +175,8 @@ int evict_inode(struct inode *ip)
 	int err;
 
 	rgrp_window_drop(ip);
+	if (!fs->fs_alone)
+		return evict_shared(ip);
 	file_drop_pages(ip);
 	err = glock_nq(ip->i_gl, LM_ST_EXCLUSIVE, 0, &gh);
 	if (err)
@@ -90,7 +197,7 @@ int evict_inode(struct inode *ip)
  */
 static bool is_unlinked_inode(struct inode *ip)
 {
-	static const struct fs_req req = {0};
+	static const struct fs_req req = { 0 };
 	struct glock_holder gh;
 	uint32_t nlink;
 

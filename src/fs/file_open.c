@@ -28,6 +28,78 @@ static int open_allowed(const struct inode *ip, int flags)
 	return 0;
 }
 
+/* ---- other nodes ---- */
+
+const struct glock_ops iopen_glock_ops = {
+	.type = LM_TYPE_IOPEN,
+};
+
+static int lock_opens(const struct fs_req *req, struct inode *ip)
+{
+	if (pthread_mutex_trylock(&ip->i_open_lock) == 0)
+		return 0;
+	if (req->nowait)
+		return -EAGAIN;
+	pthread_mutex_lock(&ip->i_open_lock);
+	return 0;
+}
+
+/*
+ * iopen SH keeps the contents: who releases them needs it EX, and asks for that
+ * under EX of the inode. We have the inode's glock: so nobody has asked in vain
+ * for what we take here, and nobody has got it.
+ */
+int inode_opened(const struct fs_req *req, struct inode *ip)
+{
+	int err = 0;
+
+	if (!ip->i_iopen) {
+		atomic_fetch_add(&ip->i_opens, 1);
+		return 0;
+	}
+	err = lock_opens(req, ip);
+	if (err)
+		return err;
+	if (!glock_held(&ip->i_iopen_gh)) {
+		err = glock_nq(ip->i_iopen, LM_ST_SHARED,
+			       req->nowait ? GL_NOWAIT : 0, &ip->i_iopen_gh);
+		if (err)
+			glock_holder_init(&ip->i_iopen_gh);
+	}
+	if (!err)
+		atomic_fetch_add(&ip->i_opens, 1);
+	pthread_mutex_unlock(&ip->i_open_lock);
+	return err;
+}
+
+/*
+ * Whoever has taken the last link could not release the contents because of
+ * us, if somebody wanted the lock: it is ours to do, if nobody else has it
+ * open.
+ */
+void inode_closed(struct inode *ip)
+{
+	bool wanted = false;
+
+	if (!ip->i_iopen) {
+		atomic_fetch_sub(&ip->i_opens, 1);
+		return;
+	}
+	pthread_mutex_lock(&ip->i_open_lock);
+	if (atomic_fetch_sub(&ip->i_opens, 1) == 1 &&
+	    glock_held(&ip->i_iopen_gh)) {
+		wanted = glock_is_wanted(ip->i_iopen) ||
+			 (atomic_load(&ip->i_state) & INODE_UNLINKED);
+		glock_dq(&ip->i_iopen_gh);
+		glock_holder_init(&ip->i_iopen_gh);
+	}
+	pthread_mutex_unlock(&ip->i_open_lock);
+	if (wanted)
+		icache_check_links(ip);
+}
+
+/* ---- handles ---- */
+
 int fs_open(const struct fs_req *req, struct inode *ip, int flags)
 {
 	bool truncate = (flags & O_TRUNC) && inode_is_reg(ip);
@@ -45,11 +117,15 @@ int fs_open(const struct fs_req *req, struct inode *ip, int flags)
 	if (err)
 		return fs_fault(ip->i_fs, err);
 	err = open_allowed(ip, flags);
-	if (!err && truncate)
+	if (!err)
+		err = inode_opened(req, ip);
+	if (!err && truncate) {
 		err = file_set_size(req, ip, 0);
+		if (err)
+			inode_closed(ip);
+	}
 	if (!err) {
 		inode_ref(ip, 1);
-		atomic_fetch_add(&ip->i_opens, 1);
 		if (can_write(flags))
 			atomic_fetch_add(&ip->i_writers, 1);
 	}
@@ -62,6 +138,6 @@ void fs_release(struct inode *ip, int flags)
 	/* Nobody appends now: the places kept for it are for all. */
 	if (can_write(flags) && atomic_fetch_sub(&ip->i_writers, 1) == 1)
 		rgrp_window_drop(ip);
-	atomic_fetch_sub(&ip->i_opens, 1);
+	inode_closed(ip);
 	inode_put(ip);
 }

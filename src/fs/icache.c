@@ -12,7 +12,14 @@
  *
  * An inode that is being freed stays in the table until its blocks are free
  * and its memory state is gone; who wants its address meanwhile (a new inode in
- * the same block) waits for that.
+ * the same block) waits for that. With other nodes the same goes for one that
+ * leaves memory: putting its glock may write, and waits for the glock workers,
+ * so it is done without the shard lock.
+ *
+ * Other nodes free inodes that are in memory here, as long as they are not open
+ * here, and use their blocks for new ones. The kernel still counts the old one
+ * by the same address: so it stays in the table, and becomes the new one
+ * (INODE_GONE, or another formal number).
  *
  * Inodes whose metadata buffers still wait in the journal cannot leave memory
  * (the buffers belong to them): they go round the list once more.
@@ -140,9 +147,17 @@ static int inode_alloc(struct fs *fs, uint64_t addr, uint64_t formal,
 	CDS_INIT_LIST_HEAD(&ip->i_lru);
 	CDS_INIT_LIST_HEAD(&ip->i_dirty);
 	CDS_INIT_LIST_HEAD(&ip->i_window.rw_list);
+	pthread_mutex_init(&ip->i_open_lock, NULL);
+	glock_holder_init(&ip->i_iopen_gh);
 	err = glock_get(fs->fs_glocks, &inode_glock_ops, addr, ip, &ip->i_gl);
+	if (!err && !fs->fs_alone)
+		err = glock_get(fs->fs_glocks, &iopen_glock_ops, addr, NULL,
+				&ip->i_iopen);
 	if (err) {
+		if (ip->i_gl)
+			glock_put(ip->i_gl);
 		buf_owner_destroy(&ip->i_bufs);
+		pthread_mutex_destroy(&ip->i_open_lock);
 		pthread_rwlock_destroy(&ip->i_lock);
 		free(ip);
 		return err;
@@ -151,6 +166,19 @@ static int inode_alloc(struct fs *fs, uint64_t addr, uint64_t formal,
 	glock_set_instantiate(ip->i_gl, true);
 	*ipp = ip;
 	return 0;
+}
+
+/*
+ * Before the lock goes to other nodes, everything is written, and our log has
+ * nothing of the inode left. Not under the shard lock.
+ */
+static void give_up_locks(struct inode *ip)
+{
+	glock_dq_if_held(&ip->i_iopen_gh);
+	if (ip->i_iopen)
+		glock_put(ip->i_iopen);
+	glock_put(ip->i_gl);
+	ip->i_iopen = ip->i_gl = NULL;
 }
 
 /*
@@ -164,9 +192,12 @@ static void inode_destroy(struct inode *ip)
 	rgrp_window_drop(ip);
 	pages_free(ip);
 	buf_invalidate_owner(fs->fs_cache, &ip->i_bufs);
-	glock_set_object(ip->i_gl, NULL);
-	glock_put(ip->i_gl);
+	if (ip->i_gl) {
+		glock_set_object(ip->i_gl, NULL);
+		glock_put(ip->i_gl);
+	}
 	buf_owner_destroy(&ip->i_bufs);
+	pthread_mutex_destroy(&ip->i_open_lock);
 	pthread_rwlock_destroy(&ip->i_lock);
 	free(ip);
 }
@@ -248,6 +279,36 @@ static bool formal_differs(const struct inode *ip, uint64_t formal)
 	return formal && ip->i_formal && ip->i_formal != formal;
 }
 
+/*
+ * Another inode is there now. The lock has been with the node that made it, so
+ * nothing of the old one is cached. Shard lock held.
+ */
+static void become_other(struct inode *ip, uint64_t formal)
+{
+	ip->i_formal = formal;
+	state_clear(ip, INODE_GONE | INODE_BAD | INODE_UNLINKED);
+	glock_set_instantiate(ip->i_gl, true);
+}
+
+static bool is_overtaken(const struct inode *ip, uint64_t formal)
+{
+	return !ip->i_fs->fs_alone && formal &&
+	       (formal_differs(ip, formal) || state_has(ip, INODE_GONE));
+}
+
+/* With other nodes: until it is gone. Shard lock held, and dropped. */
+static struct inode *find_staying(struct icache_shard *sh, struct fs *fs,
+				  uint64_t addr, bool nowait)
+{
+	struct inode *ip = table_find(sh, addr);
+
+	while (ip && state_has(ip, INODE_FREEING) && !fs->fs_alone && !nowait) {
+		pthread_cond_wait(&sh->gone, &sh->lock);
+		ip = table_find(sh, addr);
+	}
+	return ip;
+}
+
 int inode_get(struct fs *fs, uint64_t addr, uint64_t formal, bool nowait,
 	      struct inode **ipp)
 {
@@ -257,7 +318,9 @@ int inode_get(struct fs *fs, uint64_t addr, uint64_t formal, bool nowait,
 	int err = 0;
 
 	pthread_mutex_lock(&sh->lock);
-	ip = table_find(sh, addr);
+	ip = find_staying(sh, fs, addr, nowait);
+	if (ip && is_overtaken(ip, formal) && !state_has(ip, INODE_FREEING))
+		become_other(ip, formal);
 	if (ip && state_has(ip, INODE_FREEING)) {
 		err = nowait ? -EAGAIN : -ESTALE;
 	} else if (ip && formal_differs(ip, formal)) {
@@ -277,13 +340,30 @@ int inode_get(struct fs *fs, uint64_t addr, uint64_t formal, bool nowait,
 	return err;
 }
 
-int inode_new(struct fs *fs, uint64_t addr, struct glock_holder *gh,
-	      struct inode **ipp)
+/* What another node has freed. EX is held. */
+static void clear_old(struct inode *ip)
+{
+	file_drop_pages(ip);
+	buf_invalidate_owner(ip->i_fs->fs_cache, &ip->i_bufs);
+	pthread_rwlock_wrlock(&ip->i_lock);
+	ip->i_height = ip->i_depth = 0;
+	ip->i_eattr = 0;
+	ip->i_rdev_major = ip->i_rdev_minor = 0;
+	pthread_rwlock_unlock(&ip->i_lock);
+	state_clear(ip, INODE_GONE | INODE_BAD | INODE_UNLINKED |
+				INODE_DIRTY_TIMES);
+	state_set(ip, INODE_READ);
+	glock_set_instantiate(ip->i_gl, false);
+}
+
+int inode_new(struct fs *fs, uint64_t addr, bool nowait,
+	      struct glock_holder *gh, struct inode **ipp)
 {
 	struct icache *ic = fs->fs_icache;
 	struct icache_shard *sh = shard_of(ic, addr);
+	bool reused = false;
 	struct inode *ip;
-	int err;
+	int err = 0;
 
 	pthread_mutex_lock(&sh->lock);
 	/*
@@ -294,8 +374,18 @@ int inode_new(struct fs *fs, uint64_t addr, struct glock_holder *gh,
 	 */
 	while ((ip = table_find(sh, addr)) != NULL) {
 		if (state_has(ip, INODE_FREEING)) {
+			if (nowait && !fs->fs_alone) {
+				pthread_mutex_unlock(&sh->lock);
+				return -EAGAIN;
+			}
 			pthread_cond_wait(&sh->gone, &sh->lock);
 			continue;
+		}
+		reused = !fs->fs_alone && !atomic_load(&ip->i_opens);
+		if (reused) {
+			take_ref(ic, ip);
+			state_set(ip, INODE_GONE);
+			break;
 		}
 		if (atomic_load(&ip->i_refs)) {
 			pthread_mutex_unlock(&sh->lock);
@@ -305,8 +395,9 @@ int inode_new(struct fs *fs, uint64_t addr, struct glock_holder *gh,
 		table_remove(ic, sh, ip);
 		inode_destroy(ip);
 	}
-	err = inode_alloc(fs, addr, 0, &ip);
-	if (!err) {
+	if (!reused)
+		err = inode_alloc(fs, addr, 0, &ip);
+	if (!err && !reused) {
 		atomic_fetch_or(&ip->i_state, INODE_READ);
 		glock_set_instantiate(ip->i_gl, false);
 		table_insert(ic, sh, ip);
@@ -314,12 +405,15 @@ int inode_new(struct fs *fs, uint64_t addr, struct glock_holder *gh,
 	pthread_mutex_unlock(&sh->lock);
 	if (err)
 		return err;
-	err = glock_nq(ip->i_gl, LM_ST_EXCLUSIVE, GL_SKIP, gh);
+	err = glock_nq(ip->i_gl, LM_ST_EXCLUSIVE,
+		       GL_SKIP | (nowait ? GL_NOWAIT : 0), gh);
 	if (err) {
 		glock_holder_init(gh);
 		inode_new_abort(ip, gh);
 		return err;
 	}
+	if (reused)
+		clear_old(ip);
 	ip->i_nlink = 1;
 	*ipp = ip;
 	return 0;
@@ -330,6 +424,8 @@ static void leave_table(struct icache *ic, struct inode *ip)
 {
 	struct icache_shard *sh = shard_of(ic, ip->i_addr);
 
+	if (!ip->i_fs->fs_alone)
+		give_up_locks(ip);
 	pthread_mutex_lock(&sh->lock);
 	table_remove(ic, sh, ip);
 	inode_destroy(ip);
@@ -339,6 +435,13 @@ static void leave_table(struct icache *ic, struct inode *ip)
 
 void inode_new_abort(struct inode *ip, struct glock_holder *gh)
 {
+	if (!ip->i_fs->fs_alone) {
+		/* The kernel may know the number from before. */
+		state_set(ip, INODE_GONE);
+		glock_dq_if_held(gh);
+		inode_put(ip);
+		return;
+	}
 	state_set(ip, INODE_FREEING);
 	glock_dq_if_held(gh);
 	leave_table(ip->i_fs->fs_icache, ip);
@@ -348,8 +451,9 @@ void inode_new_abort(struct inode *ip, struct glock_holder *gh)
 
 static bool wants_evict(const struct inode *ip)
 {
-	return state_has(ip, INODE_UNLINKED) && !state_has(ip, INODE_BAD) &&
-	       !ip->i_fs->fs_rdonly && !fs_is_withdrawn(ip->i_fs);
+	return state_has(ip, INODE_UNLINKED) &&
+	       !state_has(ip, INODE_BAD | INODE_GONE) && !ip->i_fs->fs_rdonly &&
+	       !fs_is_withdrawn(ip->i_fs);
 }
 
 /* Shard lock held, no reference left. */
@@ -396,6 +500,21 @@ static bool leave_dirty_list(struct icache *ic, struct inode *ip)
 	}
 	pthread_mutex_unlock(&ic->lists);
 	return listed;
+}
+
+void icache_check_links(struct inode *ip)
+{
+	struct icache *ic = ip->i_fs->fs_icache;
+
+	if (ip->i_fs->fs_rdonly || state_has(ip, INODE_GONE))
+		return;
+	pthread_mutex_lock(&ic->lists);
+	if (!(state_set(ip, INODE_EVICT_QUEUED) & INODE_EVICT_QUEUED)) {
+		inode_ref(ip, 1);
+		cds_list_add_tail(&ip->i_lru, &ic->evict);
+	}
+	pthread_mutex_unlock(&ic->lists);
+	fs_wake(ip->i_fs, FS_WORK_EVICT);
 }
 
 static bool only_dirty_list_left(const struct inode *ip, uint64_t refs)
@@ -506,11 +625,15 @@ static struct inode *next_evict(struct icache *ic, uint64_t *blocks)
 {
 	struct inode *ip = NULL;
 
+	*blocks = 0;
 	pthread_mutex_lock(&ic->lists);
 	if (!cds_list_empty(&ic->evict)) {
 		ip = cds_list_first_entry(&ic->evict, struct inode, i_lru);
 		cds_list_del_init(&ip->i_lru);
-		*blocks = ip->i_blocks;
+		if (state_has(ip, INODE_FREEING))
+			*blocks = ip->i_blocks;
+		else /* only to be looked at: it can be queued again */
+			state_clear(ip, INODE_EVICT_QUEUED);
 		ic->evicting++;
 	}
 	pthread_mutex_unlock(&ic->lists);
@@ -523,7 +646,10 @@ static void evict_one(struct icache *ic, struct inode *ip, uint64_t blocks)
 
 	if (!fs_is_withdrawn(fs))
 		fs_fault(fs, evict_inode(ip));
-	leave_table(ic, ip);
+	if (state_has(ip, INODE_FREEING))
+		leave_table(ic, ip);
+	else
+		inode_put(ip);
 	pthread_mutex_lock(&ic->lists);
 	ic->evict_blocks -= blocks;
 	ic->evicting--;
@@ -669,9 +795,15 @@ static bool reclaim_one(struct icache *ic, uint64_t addr)
 		return false;
 	}
 	take_ref(ic, ip);
-	table_remove(ic, sh, ip);
-	inode_destroy(ip);
+	if (ip->i_fs->fs_alone) {
+		table_remove(ic, sh, ip);
+		inode_destroy(ip);
+		pthread_mutex_unlock(&sh->lock);
+		return true;
+	}
+	state_set(ip, INODE_FREEING);
 	pthread_mutex_unlock(&sh->lock);
+	leave_table(ic, ip);
 	return true;
 }
 
@@ -743,6 +875,8 @@ void icache_destroy(struct fs *fs)
 
 				ic->shards[i].buckets[k] = ip->i_hash_next;
 				file_drop_pages(ip);
+				if (!fs->fs_alone)
+					give_up_locks(ip);
 				inode_destroy(ip);
 			}
 		}

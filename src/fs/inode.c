@@ -89,6 +89,67 @@ static int dinode_read(struct inode *ip, bool nowait, struct buf **bp)
 	return buf_read(cache, &ip->i_bufs, ip->i_addr, 0, bp);
 }
 
+/*
+ * What the block holds is not the inode that we knew, or one without links. In
+ * a cluster other nodes free inodes that we remember: -ESTALE then. 0 if it is
+ * ours according to the bitmap.
+ */
+static int check_not_freed(struct inode *ip, bool nowait)
+{
+	struct fs *fs = ip->i_fs;
+	enum gfs2_blkst state;
+	int err;
+
+	if (fs->fs_alone || !fs->fs_rgrps)
+		return 0;
+	err = rgrp_block_state(fs, ip->i_addr, nowait, &state);
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	return state == GFS2_BLKST_DINODE || state == GFS2_BLKST_UNLINKED
+		       ? 0
+		       : -ESTALE;
+}
+
+/* Another inode has the block by now. */
+static int wrong_formal(struct inode *ip, uint64_t found, uint64_t expected)
+{
+	if (!ip->i_fs->fs_alone)
+		return -ESTALE;
+	return fs_bad_block(ip->i_fs, ip->i_addr,
+			    "dinode has formal number %" PRIu64
+			    ", expected %" PRIu64,
+			    found, expected);
+}
+
+/*
+ * What has been freed may look alive on disk: a dinode whose last change and
+ * release are in the same flush of the log is not written in place. So who
+ * frees it leaves its number in the value block (docs/spec/glocks.md 1.4).
+ */
+struct inode_lvb {
+	be32 ri_magic;
+	be32 pad;
+	be64 ri_generation_deleted;
+};
+
+void inode_note_deleted(struct inode *ip)
+{
+	struct inode_lvb *lvb = glock_lvb(ip->i_gl);
+
+	if (!lvb)
+		return;
+	lvb->ri_magic = be32_of(GFS2_MAGIC);
+	lvb->ri_generation_deleted = be64_of(ip->i_formal);
+}
+
+static bool was_deleted(struct glock *gl, uint64_t formal)
+{
+	const struct inode_lvb *lvb = glock_lvb(gl);
+
+	return lvb && be32_get(lvb->ri_magic) == GFS2_MAGIC &&
+	       be64_get(lvb->ri_generation_deleted) >= formal;
+}
+
 static int inode_instantiate(struct glock *gl, bool nowait)
 {
 	struct inode *ip = glock_object(gl);
@@ -104,13 +165,17 @@ static int inode_instantiate(struct glock *gl, bool nowait)
 	err = gfs2_dinode_decode(&ip->i_fs->fs_geom, b->b_data, ip->i_addr, &di,
 				 why, sizeof(why));
 	if (err) {
-		err = fs_bad_block(ip->i_fs, ip->i_addr, "%s", why);
+		err = check_not_freed(ip, nowait);
+		if (!err)
+			err = fs_bad_block(ip->i_fs, ip->i_addr, "%s", why);
 	} else if (expected && di.formal != expected) {
-		err = fs_bad_block(ip->i_fs, ip->i_addr,
-				   "dinode has formal number %" PRIu64
-				   ", expected %" PRIu64,
-				   di.formal, expected);
-	} else {
+		err = wrong_formal(ip, di.formal, expected);
+	} else if (was_deleted(gl, di.formal)) {
+		err = -ESTALE;
+	} else if (!di.nlink) {
+		err = check_not_freed(ip, nowait);
+	}
+	if (!err) {
 		pthread_rwlock_wrlock(&ip->i_lock);
 		core_from_dinode(ip, &di);
 		pthread_rwlock_unlock(&ip->i_lock);
@@ -129,9 +194,10 @@ static int inode_gl_sync(struct glock *gl)
 
 	if (!ip || !ip->i_fs->fs_journal)
 		return 0;
-	err = file_writeback(ip);
-	return err ? err :
-		     journal_writeback_owner(ip->i_fs->fs_journal, &ip->i_bufs);
+	/* Of what has been freed, nothing may be logged any more. */
+	err = atomic_load(&ip->i_state) & INODE_GONE ? 0 : file_writeback(ip);
+	return err ? err
+		   : journal_writeback_owner(ip->i_fs->fs_journal, &ip->i_bufs);
 }
 
 static void inode_gl_invalidate(struct glock *gl, enum lm_state target)
@@ -147,6 +213,8 @@ static void inode_gl_invalidate(struct glock *gl, enum lm_state target)
 
 const struct glock_ops inode_glock_ops = {
 	.type = LM_TYPE_INODE,
+	.value_block = true,
+	.hold = true,
 	.sync = inode_gl_sync,
 	.invalidate = inode_gl_invalidate,
 	.instantiate = inode_instantiate,
@@ -169,7 +237,7 @@ static int lock_alive(const struct fs_req *req, struct inode *ip,
 		return err;
 	}
 	st = atomic_load_explicit(&ip->i_state, memory_order_relaxed);
-	if (ug_likely(!(st & (INODE_FREEING | INODE_BAD))))
+	if (ug_likely(!(st & (INODE_FREEING | INODE_BAD | INODE_GONE))))
 		return 0;
 	inode_unlock(gh);
 	return st & INODE_BAD ? -EIO : -ESTALE;
@@ -354,18 +422,11 @@ static bool atime_is_due(const struct inode *ip, struct fs_time now)
 	       now.sec - ip->i_atime.sec >= 24 * 60 * 60;
 }
 
-/* A time is no reason to wait for a lock: the next reader comes soon enough. */
-void inode_touch_atime(const struct fs_req *req, struct inode *ip)
+static void touch_locked(struct inode *ip)
 {
-	struct fs_time now;
+	struct fs_time now = fs_now();
 	bool due;
 
-	if (ip->i_fs->fs_opt.atime == FS_ATIME_NOATIME || ip->i_fs->fs_rdonly)
-		return;
-	/* Nor to take it from other nodes: only who has it for himself. */
-	if (!ip->i_fs->fs_alone && glock_state(ip->i_gl) != LM_ST_EXCLUSIVE)
-		return;
-	now = fs_now();
 	if (pthread_rwlock_tryrdlock(&ip->i_lock))
 		return;
 	due = atime_is_due(ip, now);
@@ -375,6 +436,30 @@ void inode_touch_atime(const struct fs_req *req, struct inode *ip)
 	ip->i_atime = now;
 	inode_dirty_times(ip);
 	pthread_rwlock_unlock(&ip->i_lock);
+}
+
+/*
+ * A time is no reason to wait for a lock: the next reader comes soon enough.
+ * Nor to take the lock from other nodes: in a cluster it is noted by the node
+ * that has the inode for itself.
+ */
+void inode_touch_atime(const struct fs_req *req, struct inode *ip)
+{
+	struct fs *fs = ip->i_fs;
+	struct glock_holder gh;
+
+	if (fs->fs_opt.atime == FS_ATIME_NOATIME || fs->fs_rdonly)
+		return;
+	if (fs->fs_alone) {
+		touch_locked(ip);
+		return;
+	}
+	if (glock_state(ip->i_gl) != LM_ST_EXCLUSIVE ||
+	    glock_nq(ip->i_gl, LM_ST_EXCLUSIVE, GL_NOWAIT, &gh))
+		return;
+	if (!(atomic_load(&ip->i_state) & (INODE_FREEING | INODE_GONE)))
+		touch_locked(ip);
+	glock_dq(&gh);
 }
 
 uint64_t inode_nodeid(const struct inode *ip)

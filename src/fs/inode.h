@@ -32,19 +32,21 @@
 struct pages;
 
 /* i_state bits, atomic. */
-#define INODE_DIRTY_TIMES 0x01u /* times in memory are newer than the buffer */
+#define INODE_DIRTY_TIMES 0x01u	 /* times are newer than the buffer */
 #define INODE_DIRTY_LISTED 0x02u /* on the dirty list */
-#define INODE_FREEING 0x04u /* being evicted, or gone: -ESTALE */
-#define INODE_BAD 0x08u /* could not be read: -EIO */
-#define INODE_LRU 0x10u /* on the list of unreferenced inodes */
+#define INODE_FREEING 0x04u	 /* being evicted, or gone: -ESTALE */
+#define INODE_BAD 0x08u		 /* could not be read: -EIO */
+#define INODE_LRU 0x10u		 /* on the list of unreferenced inodes */
 #define INODE_EVICT_QUEUED 0x20u
-#define INODE_READ 0x40u /* the core fields are those of a dinode */
+#define INODE_READ 0x40u     /* the core fields are those of a dinode */
 #define INODE_UNLINKED 0x80u /* no links are left: there will never be any */
+/* With other nodes: its dinode is free, or somebody else's by now: -ESTALE. */
+#define INODE_GONE 0x100u
 
 /* Soft reservation of an inode: others allocate elsewhere if they can. */
 struct rgrp_window {
 	struct cds_list_head rw_list; /* of the rgrp; rg_lock */
-	uint64_t rw_start; /* 0: none */
+	uint64_t rw_start;	      /* 0: none */
 	uint32_t rw_len;
 };
 
@@ -55,9 +57,12 @@ struct inode {
 	struct glock *i_gl;
 	struct buf_owner i_bufs; /* its metadata blocks */
 	atomic_uint_fast64_t i_refs;
-	atomic_uint i_opens; /* open handles */
-	atomic_uint i_writers; /* of these, handles that can write */
-	atomic_uint i_state; /* INODE_* */
+	atomic_uint i_opens;		/* open handles */
+	atomic_uint i_writers;		/* of these, handles that can write */
+	pthread_mutex_t i_open_lock;	/* inode_opened(), inode_closed() */
+	struct glock *i_iopen;		/* NULL: no other nodes */
+	struct glock_holder i_iopen_gh; /* SH, while there are handles */
+	atomic_uint i_state;		/* INODE_* */
 
 	pthread_rwlock_t i_lock;
 	/* [i_lock] the core of the dinode */
@@ -65,10 +70,11 @@ struct inode {
 	uint32_t i_uid;
 	uint32_t i_gid;
 	uint32_t i_nlink;
-	uint64_t i_size; /* as the user sees it */
+	uint64_t i_size;     /* as the user sees it */
 	uint64_t i_disksize; /* as the next logged dinode will say */
-	uint64_t i_blocks; /* fs blocks, as the next logged dinode will say */
-	uint64_t i_delayed; /* blocks promised to dirty pages, not yet in i_blocks */
+	uint64_t i_blocks;   /* fs blocks, as the next logged dinode will say */
+	uint64_t i_delayed;  /* blocks promised to dirty pages, not yet in
+				i_blocks */
 	struct fs_time i_atime, i_mtime, i_ctime;
 	uint32_t i_rdev_major, i_rdev_minor;
 	uint64_t i_goal; /* last block allocated for it */
@@ -126,6 +132,11 @@ void icache_destroy(struct fs *fs);
  * if the block is no dinode. formal 0: not known. -ESTALE if the inode in
  * memory has another formal number or is being freed; -EAGAIN with nowait if
  * it is just being freed; -ENOMEM.
+ *
+ * With other nodes the number comes from a directory that is locked: it is the
+ * truth. What is in memory under another one has been freed by another node,
+ * and becomes the inode that is there now; one that is being freed or leaving
+ * memory is waited for.
  */
 int inode_get(struct fs *fs, uint64_t addr, uint64_t formal, bool nowait,
 	      struct inode **ipp);
@@ -140,12 +151,28 @@ void inode_unref(struct inode *ip, uint64_t n); /* inode_put: n = 1 */
  * A new inode whose dinode block has just been allocated in this transaction:
  * in memory, referenced, glock EX held by gh, core fields zero but for those
  * of the address. No old inode of that address is in memory. -ENOMEM. Called
- * before trans_begin with the address reserved.
+ * before trans_begin with the address reserved. -EAGAIN: try again later, or,
+ * with nowait, from a thread that may wait.
  */
-int inode_new(struct fs *fs, uint64_t addr, struct glock_holder *gh,
-	      struct inode **ipp);
+int inode_new(struct fs *fs, uint64_t addr, bool nowait,
+	      struct glock_holder *gh, struct inode **ipp);
 /* Give up an inode_new whose dinode was never written; releases gh and ip. */
 void inode_new_abort(struct inode *ip, struct glock_holder *gh);
+
+/* Have it released if it has no links: another node may have taken the last. */
+void icache_check_links(struct inode *ip);
+
+/* ---- handles (file_open.c) ---- */
+
+/* Of every inode's iopen glock; there is no object. */
+extern const struct glock_ops iopen_glock_ops;
+
+/*
+ * One more handle; its inode glock is held. From now on no node releases the
+ * contents. -EAGAIN (req->nowait), -EIO.
+ */
+int inode_opened(const struct fs_req *req, struct inode *ip);
+void inode_closed(struct inode *ip);
 
 /* ---- locking (inode.c) ---- */
 
@@ -157,8 +184,8 @@ extern const struct glock_ops inode_glock_ops;
  * state: LM_ST_SHARED or LM_ST_EXCLUSIVE. -EAGAIN (req->nowait), -ESTALE,
  * -EIO.
  */
-int inode_lock(const struct fs_req *req, struct inode *ip,
-	       enum lm_state state, struct glock_holder *gh);
+int inode_lock(const struct fs_req *req, struct inode *ip, enum lm_state state,
+	       struct glock_holder *gh);
 /*
  * EX, together with other holders of this kind: nobody reads, and nobody
  * changes size or mapping. 1, with nothing locked: something must be put in
@@ -172,6 +199,9 @@ void inode_unlock(struct glock_holder *gh);
 int inode_rdlock(const struct fs_req *req, struct inode *ip);
 int inode_wrlock(const struct fs_req *req, struct inode *ip);
 void inode_rwunlock(struct inode *ip);
+
+/* It has been released, EX held: other nodes that remember it will see. */
+void inode_note_deleted(struct inode *ip);
 
 /* The inode's dinode buffer, checked. -EAGAIN with nowait. */
 int inode_dibuf(struct inode *ip, bool nowait, struct buf **bp);
@@ -211,7 +241,7 @@ void inode_mark_dirty(struct inode *ip);
  */
 int inode_write_times(struct inode *ip, bool nowait);
 
-/* Take the oldest inode from the dirty list, with the list's reference; NULL. */
+/* Take the oldest inode from the dirty list, with its reference; NULL. */
 struct inode *icache_next_dirty(struct fs *fs, uint64_t dirtied_before_ns);
 bool icache_has_dirty(struct fs *fs);
 

@@ -122,7 +122,7 @@ static int prepare(struct make_op *op)
 	if (err)
 		return err;
 	op->addr = rgrp_peek(&op->hold, 1).start;
-	err = inode_new(fs, op->addr, &op->gh, &op->ip);
+	err = inode_new(fs, op->addr, nowait, &op->gh, &op->ip);
 	if (!err)
 		err = buf_new(fs->fs_cache, &op->ip->i_bufs, op->addr,
 			      &op->dibuf);

@@ -454,18 +454,47 @@ static int may_write_back(struct fs *fs)
 	return fs->fs_journal ? 0 : -EROFS;
 }
 
-int file_writeback(struct inode *ip)
+/*
+ * The pages of an inode that is to be written; NULL: there are none, and it is
+ * not locked by pp_wb. With other nodes that must not be, if there is anything
+ * to write: a demotion, which writes too, waits for pp_wb, and nothing may be
+ * logged behind it.
+ */
+static int pages_to_write(struct inode *ip, struct pages **ppp)
 {
 	struct pages *pp = atomic_load(&ip->i_pages);
+
+	if (!pp && !ip->i_fs->fs_alone && file_is_dirty(ip)) {
+		pp = pages_get(ip);
+		if (!pp)
+			return -ENOMEM;
+	}
+	*ppp = pp;
+	return 0;
+}
+
+/* There are no pages. */
+static int conclude_without(struct inode *ip)
+{
+	/* It was clean a moment ago. What is not clean now is not ours. */
+	return ip->i_fs->fs_alone ? conclude(ip, 0, size_now(ip)) : 0;
+}
+
+int file_writeback(struct inode *ip)
+{
+	struct pages *pp;
 	struct pagepool *pool = ip->i_fs->fs_pages;
 	unsigned epoch;
 	int err = may_write_back(ip->i_fs);
 
 	if (err)
 		return err == -EROFS ? 0 : err;
+	err = pages_to_write(ip, &pp);
+	if (err)
+		return err;
 	epoch = pagepool_writeback_begin(pool);
 	if (!pp) {
-		err = conclude(ip, 0, size_now(ip));
+		err = conclude_without(ip);
 	} else {
 		pages_wb_lock(pp);
 		err = writeback_locked(ip);
@@ -521,10 +550,15 @@ static void batch_run(struct batch *b)
 static void batch_add(struct batch *b, struct inode *ip)
 {
 	struct wb_chunk *wc = &b->chunks[b->n];
-	struct pages *pp = atomic_load(&ip->i_pages);
+	struct pages *pp = NULL;
+	int err = pages_to_write(ip, &pp);
 
+	if (err) {
+		batch_note(b, err);
+		return;
+	}
 	if (!pp) {
-		batch_note(b, conclude(ip, 0, size_now(ip)));
+		batch_note(b, conclude_without(ip));
 		return;
 	}
 	if (!pages_wb_trylock(pp)) {

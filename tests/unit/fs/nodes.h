@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * nodes.h - one volume mounted several times in this process, as by the nodes
+ * of a cluster: each mount has its own caches, its own journal, lock_dlm over
+ * a lock server in memory (fakedlm.h), and the threads that a mount process
+ * has.
+ */
+#ifndef TESTS_UNIT_FS_NODES_H
+#define TESTS_UNIT_FS_NODES_H
+
+#include <pthread.h>
+
+#include "daemon/glworkers.h"
+#include "tests/unit/fs/volume.h"
+
+#define NODES_MAX 3u
+
+struct ugdlm;
+struct lockmod_dlm;
+struct fakedlm;
+
+struct node {
+	struct fs *fs; /* NULL: not mounted */
+	unsigned jid;
+	struct blkdev *dev;
+	struct ugdlm *ls;
+	struct lockmod_dlm *dlm;
+	struct glworkers glworkers;
+	pthread_t dispatcher;
+	pthread_t worker; /* of fs_work_run() */
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	unsigned wanted; /* bit per enum fs_work */
+	bool stop;
+};
+
+struct nodes {
+	struct volume volume; /* the image; its own mount is not used */
+	struct fakedlm *server;
+	struct node node[NODES_MAX];
+};
+
+/*
+ * Make a volume with a journal for each node, and the lock server. The seed
+ * decides the order of callbacks.
+ */
+void nodes_make(struct nodes *n, uint64_t seed);
+
+/* Mount as node i. Fails the test with the sentence if it cannot. */
+void nodes_mount(struct nodes *n, unsigned i);
+void nodes_unmount(struct nodes *n, unsigned i);
+
+/* All that are mounted leave, the image must be clean and is removed. */
+void nodes_end(struct nodes *n);
+
+/* Wait until the background work of every node that was asked for is done. */
+void nodes_settle(struct nodes *n);
+
+#endif
