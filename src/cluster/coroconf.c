@@ -64,9 +64,8 @@ int coroconf_token_ms(uint32_t *out)
 	return err;
 }
 
-int coroconf_two_node(bool *two_node, bool *wait_for_all)
+static int own_votes(struct votequorum_info *info)
 {
-	struct votequorum_info info;
 	votequorum_handle_t handle;
 	int err;
 
@@ -74,8 +73,26 @@ int coroconf_two_node(bool *two_node, bool *wait_for_all)
 	if (err)
 		return err;
 	err = coro_error("votequorum info",
-			 votequorum_getinfo(handle, 0, &info));
+			 votequorum_getinfo(handle, 0, info));
 	votequorum_finalize(handle);
+	return err;
+}
+
+int coroconf_own_node(uint32_t *id)
+{
+	struct votequorum_info info;
+	int err = own_votes(&info);
+
+	if (!err)
+		*id = info.node_id;
+	return err;
+}
+
+int coroconf_two_node(bool *two_node, bool *wait_for_all)
+{
+	struct votequorum_info info;
+	int err = own_votes(&info);
+
 	if (err)
 		return err;
 	*two_node = info.flags & VOTEQUORUM_INFO_TWONODE;

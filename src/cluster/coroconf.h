@@ -15,6 +15,9 @@
 /* The token timeout as it is in force, in ms. -EIO. */
 int coroconf_token_ms(uint32_t *out);
 
+/* The id of this node. -ECONNREFUSED: no corosync; -EIO. */
+int coroconf_own_node(uint32_t *id);
+
 /*
  * Is each of two nodes quorate alone; does one that starts wait until it has
  * seen the other. -EIO.

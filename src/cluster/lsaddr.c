@@ -3,7 +3,6 @@
  * lsaddr.c - where this node listens, and the cluster's secret.
  */
 #include <arpa/inet.h>
-#include <corosync/votequorum.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -15,23 +14,6 @@
 
 #include "cluster/coroconf.h"
 #include "cluster/lockspace.h"
-
-static int own_node(uint32_t *id)
-{
-	struct votequorum_info info;
-	votequorum_handle_t handle;
-	int err;
-
-	err = coro_error("votequorum", votequorum_initialize(&handle, NULL));
-	if (err)
-		return err;
-	err = coro_error("votequorum info",
-			 votequorum_getinfo(handle, 0, &info));
-	votequorum_finalize(handle);
-	if (!err)
-		*id = info.node_id;
-	return err;
-}
 
 /* A name of corosync's configuration may be an address or a host's name. */
 static int resolve(const char *text, struct link_addr *out)
@@ -62,7 +44,7 @@ int ls_own_addr(struct link_addr *out)
 {
 	struct cluster_node *nodes;
 	uint32_t id;
-	int count, err = own_node(&id);
+	int count, err = coroconf_own_node(&id);
 
 	if (err)
 		return err;
