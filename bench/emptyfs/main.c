@@ -210,9 +210,9 @@ static int parent_wait(int pipe_end)
 
 int main(int argc, char **argv)
 {
-	struct options opt = {.data = DATA_MEMORY};
-	struct emptyfs efs = {.store = -1};
-	int ends[2] = {-1, -1};
+	struct options opt = { .data = DATA_MEMORY };
+	struct emptyfs efs = { .store = -1 };
+	int ends[2] = { -1, -1 };
 	int err;
 
 	if (options_parse(&opt, argc, argv))

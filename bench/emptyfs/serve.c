@@ -116,12 +116,12 @@ static int do_setattr(struct call *call)
 		attr->atime = now;
 	else if (in->valid & FATTR_ATIME)
 		attr->atime =
-			(struct fs_time){(int64_t)in->atime, in->atimensec};
+			(struct fs_time){ (int64_t)in->atime, in->atimensec };
 	if (in->valid & FATTR_MTIME_NOW)
 		attr->mtime = now;
 	else if (in->valid & FATTR_MTIME)
 		attr->mtime =
-			(struct fs_time){(int64_t)in->mtime, in->mtimensec};
+			(struct fs_time){ (int64_t)in->mtime, in->mtimensec };
 	attr->ctime = now;
 	return put_attr(call);
 }
@@ -334,7 +334,7 @@ static int do_write(struct call *call)
 		node_set_size(node, end);
 	else
 		node->attr.mtime = node->attr.ctime = tree_now();
-	call->reply->write = (struct fuse_write_out){.size = in->size};
+	call->reply->write = (struct fuse_write_out){ .size = in->size };
 	call->reply->body_len = sizeof(call->reply->write);
 	return 0;
 }
@@ -410,7 +410,7 @@ static int do_opendir(struct call *call)
 {
 	if (call->efs->policy.kernel_keeps_dirs)
 		return -ENOSYS;
-	call->reply->open = (struct fuse_open_out){.fh = FUSE_FH_OPEN};
+	call->reply->open = (struct fuse_open_out){ .fh = FUSE_FH_OPEN };
 	call->reply->body_len = sizeof(call->reply->open);
 	return 0;
 }
@@ -434,7 +434,7 @@ static int do_statfs(struct call *call)
 
 static int do_getlk(struct call *call)
 {
-	call->reply->lk = (struct fuse_lk_out){.lk = call->req->lk.lk};
+	call->reply->lk = (struct fuse_lk_out){ .lk = call->req->lk.lk };
 	call->reply->lk.lk.type = F_UNLCK;
 	call->reply->body_len = sizeof(call->reply->lk);
 	return 0;

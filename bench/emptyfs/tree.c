@@ -33,7 +33,7 @@ struct fs_time tree_now(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	return (struct fs_time){now.tv_sec, (uint32_t)now.tv_nsec};
+	return (struct fs_time){ now.tv_sec, (uint32_t)now.tv_nsec };
 }
 
 uint64_t tree_nodes(const struct tree *tree)

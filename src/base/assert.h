@@ -18,9 +18,9 @@ void ug_assert_set_hook(void (*hook)(void *arg), void *arg);
 ug_noreturn void ug_assert_failed(const char *expr, const char *file, int line,
 				  const char *func);
 
-#define ug_assert(expr)                                                \
-	(ug_likely(expr) ? (void)0 :                                   \
-			   ug_assert_failed(#expr, __FILE__, __LINE__, \
-					    __func__))
+#define ug_assert(expr)    \
+	(ug_likely(expr)   \
+		 ? (void)0 \
+		 : ug_assert_failed(#expr, __FILE__, __LINE__, __func__))
 
 #endif

@@ -21,14 +21,14 @@
 #define ug_unlikely(x) __builtin_expect(!!(x), 0)
 
 #define ug_container_of(ptr, type, member) \
-	((type *)((char *)(ptr) - offsetof(type, member)))
+	((type *)((char *)(ptr)-offsetof(type, member)))
 #define UG_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define UG_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define UG_MAX(a, b) ((a) > (b) ? (a) : (b))
 
 /* x rounded up to a multiple of the power of two a; a must divide 2^64. */
-#define UG_ALIGN_UP(x, a) (((x) + ((a) - 1)) & ~((__typeof__(x))(a) - 1))
-#define UG_DIV_UP(x, y) (((x) + ((y) - 1)) / (y))
+#define UG_ALIGN_UP(x, a) (((x) + ((a)-1)) & ~((__typeof__(x))(a)-1))
+#define UG_DIV_UP(x, y) (((x) + ((y)-1)) / (y))
 
 static inline void ug_free_ptr(void *p)
 {

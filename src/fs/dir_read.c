@@ -6,11 +6,11 @@
  * its blocks stand still and names can be handed out from where they are;
  * i_lock only while a batch is gathered.
  *
- * No-wait: inodes that have been emitted are counted, which is not taken back, so
- * a listing that meets something it would have to wait for ends there, and is
- * just a short one. If there is none yet it is -EAGAIN, even if "." and ".." have
- * been emitted: after a short listing the kernel would go on without attributes,
- * and look up every name.
+ * No-wait: inodes that have been emitted are counted, which is not taken back,
+ * so a listing that meets something it would have to wait for ends there, and
+ * is just a short one. If there is none yet it is -EAGAIN, even if "." and ".."
+ * have been emitted: after a short listing the kernel would go on without
+ * attributes, and look up every name.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -206,7 +206,7 @@ static int block_values_free(struct inode *ip, uint64_t blkno)
 static int indirect_free(struct inode *ip)
 {
 	const struct gfs2_geom *geom = &ip->i_fs->fs_geom;
-	struct ptr_array pa = {0};
+	struct ptr_array pa = { 0 };
 	int err;
 
 	err = inode_meta(ip, ip->i_eattr, GFS2_METATYPE_IN, false, &pa.b);

@@ -200,7 +200,7 @@ static int read_bounced(const struct fs_req *req, struct inode *ip, char *buf,
 	if (!memory)
 		return -ENOMEM;
 	err = read_blocks(req, ip,
-			  (struct extent){first, (uint32_t)count, memory});
+			  (struct extent){ first, (uint32_t)count, memory });
 	if (!err)
 		memcpy(buf, memory + (offset - (first << bshift)), len);
 	free(memory);
@@ -229,8 +229,8 @@ ssize_t direct_read(const struct fs_req *req, struct inode *ip, void *buf,
 			count--;
 		direct = UG_MIN((size_t)(count << bshift), len);
 		err = read_blocks(req, ip,
-				  (struct extent){offset >> bshift,
-						  (uint32_t)count, buf});
+				  (struct extent){ offset >> bshift,
+						   (uint32_t)count, buf });
 	}
 	if (!err && direct < len)
 		err = read_bounced(req, ip, (char *)buf + direct, len - direct,
@@ -346,8 +346,8 @@ int direct_write(const struct fs_req *req, struct inode *ip, const void *buf,
 		 size_t len, uint64_t offset, unsigned io_flags)
 {
 	const struct gfs2_geom *geom = &ip->i_fs->fs_geom;
-	struct extent ext = {offset >> geom->bshift,
-			     (uint32_t)(len >> geom->bshift), (char *)buf};
+	struct extent ext = { offset >> geom->bshift,
+			      (uint32_t)(len >> geom->bshift), (char *)buf };
 	struct iolist list;
 	int err;
 

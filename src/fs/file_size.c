@@ -245,7 +245,7 @@ static bool must_write_first(struct inode *ip, struct pages *pp)
 static int shrink_tree(struct inode *ip, uint64_t size)
 {
 	struct pages *pp = atomic_load(&ip->i_pages);
-	struct tree_run run = {0};
+	struct tree_run run = { 0 };
 	bool done;
 	int err = 0;
 

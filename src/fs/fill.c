@@ -80,7 +80,7 @@ static void claim_page(struct fill *f, struct page *pg)
 		return;
 	pg->pg_flags |= PAGE_READING;
 	f->pp->pp_reading++;
-	f->pages[f->count++] = (struct fill_page){.pg = pg, .want = want};
+	f->pages[f->count++] = (struct fill_page){ .pg = pg, .want = want };
 }
 
 /*
@@ -266,7 +266,7 @@ static int map_page(struct fill *f, unsigned nr, bool nowait)
  */
 static int map(struct fill *f, unsigned flags)
 {
-	const struct fs_req req = {.nowait = flags & FILL_NOWAIT};
+	const struct fs_req req = { .nowait = flags & FILL_NOWAIT };
 	int err = inode_rdlock(&req, f->ip);
 
 	if (err)

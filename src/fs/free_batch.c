@@ -297,7 +297,7 @@ static void extent_add(struct free_batch *fb, uint64_t start, uint32_t len,
 		ext->len += len;
 	else
 		fb->fb_ext[fb->fb_extents++] =
-			(struct free_extent){start, len, metadata};
+			(struct free_extent){ start, len, metadata };
 	fb->fb_blocks += len;
 	if (metadata)
 		fb->fb_revokes += len;

@@ -47,40 +47,43 @@ enum fs_atime {
 
 struct fs_options {
 	bool readonly;
-	bool spectator; /* no journal of our own; implies readonly */
+	bool spectator;	     /* no journal of our own; implies readonly */
 	bool data_writeback; /* data=writeback */
-	bool barriers; /* default true */
+	bool barriers;	     /* default true */
 	bool nodiratime;
 	bool suiddir;
 	bool sync; /* every change durable before it is answered */
 	bool dirsync;
-	bool meta; /* the root is the metadata directory */
+	bool meta;	   /* the root is the metadata directory */
 	bool errors_panic; /* errors=panic: abort instead of withdrawing */
 	enum fs_atime atime;
-	unsigned commit_sec; /* age at which changes are made durable */
+	unsigned commit_sec;	     /* age at which changes are made durable */
 	unsigned statfs_quantum_sec; /* merge of local statfs; 0: each commit */
-	unsigned statfs_percent; /* merge sooner beyond this share */
-	unsigned jid; /* journal to use (hostdata=jid=) */
-	const char *lockproto; /* NULL: what the superblock says */
-	const char *locktable; /* NULL: what the superblock says */
-	bool force; /* lock_nolock on a lock_dlm volume */
-	uint64_t cache_bytes; /* bound of data pages plus metadata; 0: default */
-	uint64_t inodes_max; /* bound of cached unreferenced inodes; 0: default */
+	unsigned statfs_percent;     /* merge sooner beyond this share */
+	unsigned jid;		     /* journal to use (hostdata=jid=) */
+	const char *lockproto;	     /* NULL: what the superblock says */
+	const char *locktable;	     /* NULL: what the superblock says */
+	bool force;		     /* lock_nolock on a lock_dlm volume */
+	uint64_t
+		cache_bytes; /* bound of data pages plus metadata; 0: default */
+	uint64_t inodes_max; /* bound of cached unreferenced inodes; 0: default
+			      */
 };
 
 /* Defaults of every field. */
 void fs_options_init(struct fs_options *opt);
 
 enum fs_work {
-	FS_WORK_WRITEBACK, /* dirty pages and inodes */
-	FS_WORK_COMMIT, /* flush the log */
+	FS_WORK_WRITEBACK,  /* dirty pages and inodes */
+	FS_WORK_COMMIT,	    /* flush the log */
 	FS_WORK_CHECKPOINT, /* committed blocks in place, tail forward */
-	FS_WORK_EVICT, /* free inodes without links */
+	FS_WORK_EVICT,	    /* free inodes without links */
 	FS_WORK_COUNT,
 };
 
 struct fs_host_ops {
-	/* Run fs_work_run(fs, work) soon. Called from anywhere, must not wait. */
+	/* Run fs_work_run(fs, work) soon. Called from anywhere, must not wait.
+	 */
 	void (*wake)(void *arg, enum fs_work work);
 	/* The file system has withdrawn; once. May be NULL. */
 	void (*withdrawn)(void *arg, const char *why);
@@ -118,8 +121,8 @@ struct fs_host_ops {
 
 struct fs_params {
 	struct blkdev *dev; /* borrowed until fs_unmount has returned */
-	const char *who; /* name in log lines: the fs part of the lock table,
-			  * or the device's last component; copied */
+	const char *who;    /* name in log lines: the fs part of the lock table,
+			     * or the device's last component; copied */
 	struct fs_options opt;
 	const struct fs_host_ops *host;
 	void *arg;
@@ -235,8 +238,7 @@ int fs_lookup_nodeid(struct fs *fs, const struct fs_req *req, uint64_t nodeid,
 /* The kernel has forgotten count lookups of the node. Never waits. */
 void fs_forget(struct fs *fs, uint64_t nodeid, uint64_t count);
 
-int fs_getattr(const struct fs_req *req, struct inode *ip,
-	       struct fs_attr *out);
+int fs_getattr(const struct fs_req *req, struct inode *ip, struct fs_attr *out);
 
 /* Which fields of fs_setattr are wanted. */
 #define FS_SET_MODE 0x001u
@@ -311,8 +313,8 @@ int fs_rename(const struct fs_req *req, struct inode *olddir,
 /* ---- reading directories ---- */
 
 struct fs_dirent {
-	uint64_t ino; /* address */
-	uint64_t next; /* cookie that continues behind this entry; never 0 */
+	uint64_t ino;	  /* address */
+	uint64_t next;	  /* cookie that continues behind this entry; never 0 */
 	const char *name; /* not terminated; valid during the call */
 	uint32_t len;
 	uint32_t type; /* DT_* */
@@ -337,8 +339,8 @@ int fs_readdir(const struct fs_req *req, struct inode *dir, uint64_t cookie,
  */
 typedef bool (*fs_emit_plus_fn)(void *arg, const struct fs_dirent *de,
 				const struct fs_entry *entry);
-int fs_readdirplus(const struct fs_req *req, struct inode *dir,
-		   uint64_t cookie, fs_emit_plus_fn emit, void *arg);
+int fs_readdirplus(const struct fs_req *req, struct inode *dir, uint64_t cookie,
+		   fs_emit_plus_fn emit, void *arg);
 
 /* ---- files ---- */
 
@@ -350,11 +352,11 @@ int fs_open(const struct fs_req *req, struct inode *ip, int flags);
 /* Never fails, never waits. */
 void fs_release(struct inode *ip, int flags);
 
-#define FS_IO_DIRECT 0x1u /* O_DIRECT: bypass the pages where possible */
-#define FS_IO_NOCACHE 0x2u /* the kernel keeps the pages: keep no copy */
-#define FS_IO_APPEND 0x4u /* at the end of file, whatever the offset */
-#define FS_IO_SYNC 0x8u /* durable before the answer (O_SYNC) */
-#define FS_IO_DSYNC 0x10u /* data durable before the answer (O_DSYNC) */
+#define FS_IO_DIRECT 0x1u    /* O_DIRECT: bypass the pages where possible */
+#define FS_IO_NOCACHE 0x2u   /* the kernel keeps the pages: keep no copy */
+#define FS_IO_APPEND 0x4u    /* at the end of file, whatever the offset */
+#define FS_IO_SYNC 0x8u	     /* durable before the answer (O_SYNC) */
+#define FS_IO_DSYNC 0x10u    /* data durable before the answer (O_DSYNC) */
 #define FS_IO_KILLPRIV 0x20u /* clear set-user-id and set-group-id */
 /* Dirty pages of a mapping: never beyond the size, times unchanged. */
 #define FS_IO_MAPPED 0x40u

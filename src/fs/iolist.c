@@ -77,7 +77,7 @@ static int add_piece(struct iolist *list, void *memory, size_t bytes,
 	    (char *)iov[-1].iov_base + iov[-1].iov_len == memory) {
 		iov[-1].iov_len += bytes;
 	} else {
-		*iov = (struct iovec){memory, bytes};
+		*iov = (struct iovec){ memory, bytes };
 		list->il_iovs++;
 		req->iovcnt++;
 	}

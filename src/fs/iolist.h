@@ -26,7 +26,7 @@ struct iolist {
 
 static inline void iolist_init(struct iolist *list, enum ioreq_op op)
 {
-	*list = (struct iolist){.il_op = op};
+	*list = (struct iolist){ .il_op = op };
 }
 
 /*

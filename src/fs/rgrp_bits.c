@@ -84,7 +84,7 @@ struct cut {
 
 static struct cut cut_range(uint32_t start, uint32_t len)
 {
-	struct cut cut = {0};
+	struct cut cut = { 0 };
 
 	if (start % GFS2_NBBY)
 		cut.head = blocks_in_byte(start, len);

@@ -248,7 +248,7 @@ static int pending_append(struct rgrp_pending *rp, uint64_t start, uint32_t len)
 	} else {
 		if (rp->rp_count == rp->rp_cap && pending_grow(rp))
 			return -ENOMEM;
-		rp->rp_ext[rp->rp_count++] = (struct rgrp_extent){start, len};
+		rp->rp_ext[rp->rp_count++] = (struct rgrp_extent){ start, len };
 	}
 	rp->rp_blocks += len;
 	return 0;

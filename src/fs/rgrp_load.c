@@ -127,7 +127,7 @@ static int entry_check(struct fs *fs, uint32_t index,
 
 static int entries_read(struct fs *fs, struct rgrps *rgs)
 {
-	struct rindex_reader rd = {.ip = fs->fs_rindex};
+	struct rindex_reader rd = { .ip = fs->fs_rindex };
 	const struct gfs2_rindex_info *prev = NULL;
 	struct gfs2_rindex entry;
 	int err = 0;
@@ -226,7 +226,7 @@ static int rgrps_read(struct fs *fs)
 
 int rgrps_load(struct fs *fs)
 {
-	static const struct fs_req req = {0};
+	static const struct fs_req req = { 0 };
 	struct glock_holder gh;
 	int err;
 

@@ -90,7 +90,7 @@ static int hold_add(struct rgrp *rg, struct rgrp_hold *hold, uint32_t start,
 		if (hold->rh_count == hold->rh_cap && hold_grow(hold))
 			return -ENOMEM;
 		hold->rh_ext[hold->rh_count++] =
-			(struct rgrp_extent){block, len};
+			(struct rgrp_extent){ block, len };
 	}
 	hold->rh_blocks += len;
 	rgrp_avail_take(rg, start, len);

@@ -110,7 +110,7 @@ int rgrps_sum(struct fs *fs, uint64_t *total, uint64_t *free_,
 	      uint64_t *dinodes)
 {
 	struct rgrps *rgs = fs->fs_rgrps;
-	struct scan sc = {.fs = fs, .header_only = true};
+	struct scan sc = { .fs = fs, .header_only = true };
 	struct gfs2_rgrp_info info;
 	uint64_t sum_free = 0, sum_dinodes = 0;
 	uint32_t i;
@@ -229,7 +229,7 @@ static int rest_of_group(struct rgrp *rg, struct unlinked *ul, unlinked_fn fn,
 int rgrps_each_unlinked(struct fs *fs, unlinked_fn fn, void *arg)
 {
 	struct rgrps *rgs = fs->fs_rgrps;
-	struct scan sc = {.fs = fs};
+	struct scan sc = { .fs = fs };
 	struct unlinked ul;
 	uint32_t i;
 	int err = 0;

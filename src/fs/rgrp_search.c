@@ -50,7 +50,7 @@ static uint32_t next_block(const struct search *s, uint32_t from, uint32_t end,
 
 uint32_t rgrp_run_length(const uint64_t *avail, uint32_t start, uint32_t max)
 {
-	struct search s = {.avail = avail};
+	struct search s = { .avail = avail };
 
 	return next_block(&s, start, start + max, ~0ull) - start;
 }
@@ -67,7 +67,7 @@ static bool search_leg(const struct search *s, uint32_t from, uint32_t end,
 		uint32_t stop = next_block(s, from, limit, ~0ull);
 
 		if (stop - from > best->len)
-			*best = (struct rgrp_run){from, stop - from};
+			*best = (struct rgrp_run){ from, stop - from };
 		if (best->len >= want)
 			return true;
 		from = stop;
@@ -78,8 +78,8 @@ static bool search_leg(const struct search *s, uint32_t from, uint32_t end,
 struct rgrp_run rgrp_run_find(const uint64_t *avail, const uint64_t *avoid,
 			      uint32_t bits, uint32_t from, uint32_t want)
 {
-	struct search s = {.avail = avail, .avoid = avoid, .bits = bits};
-	struct rgrp_run best = {0, 0};
+	struct search s = { .avail = avail, .avoid = avoid, .bits = bits };
+	struct rgrp_run best = { 0, 0 };
 
 	if (from >= bits)
 		from = 0;

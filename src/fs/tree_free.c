@@ -171,7 +171,7 @@ static int node_free(struct walk *w, const struct node *node)
 int tree_collect(struct free_batch *fb, uint64_t lblock)
 {
 	struct inode *ip = fb->fb_ip;
-	struct walk w = {.ip = ip, .fb = fb};
+	struct walk w = { .ip = ip, .fb = fb };
 	struct node root;
 
 	pthread_rwlock_rdlock(&ip->i_lock);

@@ -156,7 +156,7 @@ int tree_insert(struct trans *tr, struct inode *ip, struct buf *dibuf,
 		struct rgrp_hold *hold, uint64_t lblock, uint64_t pblock,
 		uint32_t count)
 {
-	struct insert ins = {tr, ip, dibuf, hold};
+	struct insert ins = { tr, ip, dibuf, hold };
 	int err;
 
 	ug_assert(ip->i_height >= 1);

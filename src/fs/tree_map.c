@@ -131,7 +131,7 @@ int tree_map(struct inode *ip, uint64_t lblock, uint32_t max, bool nowait,
 	int err;
 
 	if (!height || !gfs2_tree_path(geom, height, lblock, path)) {
-		*run = (struct tree_run){.pblock = 0, .count = max};
+		*run = (struct tree_run){ .pblock = 0, .count = max };
 		return 0;
 	}
 	err = inode_dibuf(ip, nowait, &b);
@@ -255,7 +255,7 @@ int tree_prepare(struct inode *ip, uint64_t lblock, uint32_t count, bool nowait,
 		 struct tree_set *set)
 {
 	const struct gfs2_geom *geom = &ip->i_fs->fs_geom;
-	uint64_t seen[GFS2_HEIGHT_MAX] = {0};
+	uint64_t seen[GFS2_HEIGHT_MAX] = { 0 };
 	uint64_t end = lblock + count;
 
 	if (ip->i_height < 2)
@@ -275,5 +275,5 @@ void tree_set_release(struct tree_set *set)
 	for (unsigned i = 0; i < set->ts_count; i++)
 		buf_put(set->ts_bufs[i]);
 	free(set->ts_bufs);
-	*set = (struct tree_set){0};
+	*set = (struct tree_set){ 0 };
 }

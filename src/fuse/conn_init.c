@@ -92,9 +92,9 @@ static int init_write(int fd, uint64_t unique, int error,
 		struct fuse_out_header head;
 		struct fuse_init_out body;
 	} answer = {
-		.head = {.len = sizeof(answer.head),
-			 .error = error,
-			 .unique = unique},
+		.head = { .len = sizeof(answer.head),
+			  .error = error,
+			  .unique = unique },
 	};
 
 	if (!error) {

@@ -150,8 +150,9 @@ static void inval_fill(struct fuse_notify_inval *out, uint64_t nodeid,
 {
 	*out = (struct fuse_notify_inval){
 		/* unique 0 makes it a notification, error says which. */
-		.head = {.len = sizeof(*out), .error = FUSE_NOTIFY_INVAL_INODE},
-		.body = {.ino = nodeid, .off = offset, .len = len},
+		.head = { .len = sizeof(*out),
+			  .error = FUSE_NOTIFY_INVAL_INODE },
+		.body = { .ino = nodeid, .off = offset, .len = len },
 	};
 }
 

@@ -22,12 +22,12 @@ struct fuse_timeout {
 };
 
 /* "For ever": the kernel cuts it to the longest time it can count. */
-#define FUSE_TIMEOUT_INFINITE ((struct fuse_timeout){INT32_MAX, 0})
-#define FUSE_TIMEOUT_NONE ((struct fuse_timeout){0, 0})
+#define FUSE_TIMEOUT_INFINITE ((struct fuse_timeout){ INT32_MAX, 0 })
+#define FUSE_TIMEOUT_NONE ((struct fuse_timeout){ 0, 0 })
 
 static inline struct fuse_timeout fuse_timeout_ms(uint32_t ms)
 {
-	return (struct fuse_timeout){ms / 1000, ms % 1000 * 1000000u};
+	return (struct fuse_timeout){ ms / 1000, ms % 1000 * 1000000u };
 }
 
 /* Device numbers as the kernel packs them into 32 bits: 12 and 20 bits. */

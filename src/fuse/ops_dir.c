@@ -16,7 +16,7 @@ int op_opendir(struct op *op)
 {
 	if (op->front->policy.kernel_keeps_dirs)
 		return -ENOSYS;
-	op->reply->open = (struct fuse_open_out){.fh = FUSE_FH_OPEN};
+	op->reply->open = (struct fuse_open_out){ .fh = FUSE_FH_OPEN };
 	op->reply->body_len = sizeof(op->reply->open);
 	return 0;
 }

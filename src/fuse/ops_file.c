@@ -272,7 +272,7 @@ int op_write(struct op *op)
 	inode_put(ip);
 	if (n < 0)
 		return (int)n;
-	op->reply->write = (struct fuse_write_out){.size = (uint32_t)n};
+	op->reply->write = (struct fuse_write_out){ .size = (uint32_t)n };
 	return write_answer(op);
 }
 

@@ -50,16 +50,16 @@ static unsigned setattr_valid(uint32_t valid)
 		uint32_t kernel;
 		unsigned ours;
 	} bits[] = {
-		{FATTR_MODE, FS_SET_MODE},
-		{FATTR_UID, FS_SET_UID},
-		{FATTR_GID, FS_SET_GID},
-		{FATTR_SIZE, FS_SET_SIZE},
-		{FATTR_ATIME, FS_SET_ATIME},
-		{FATTR_MTIME, FS_SET_MTIME},
-		{FATTR_CTIME, FS_SET_CTIME},
-		{FATTR_ATIME_NOW, FS_SET_ATIME_NOW},
-		{FATTR_MTIME_NOW, FS_SET_MTIME_NOW},
-		{FATTR_KILL_SUIDGID, FS_SET_KILL_SUIDGID},
+		{ FATTR_MODE, FS_SET_MODE },
+		{ FATTR_UID, FS_SET_UID },
+		{ FATTR_GID, FS_SET_GID },
+		{ FATTR_SIZE, FS_SET_SIZE },
+		{ FATTR_ATIME, FS_SET_ATIME },
+		{ FATTR_MTIME, FS_SET_MTIME },
+		{ FATTR_CTIME, FS_SET_CTIME },
+		{ FATTR_ATIME_NOW, FS_SET_ATIME_NOW },
+		{ FATTR_MTIME_NOW, FS_SET_MTIME_NOW },
+		{ FATTR_KILL_SUIDGID, FS_SET_KILL_SUIDGID },
 	};
 	unsigned set = 0;
 
@@ -77,9 +77,9 @@ static struct fs_setattr setattr_decode(const struct fuse_setattr_in *in)
 		.uid = in->uid,
 		.gid = in->gid,
 		.size = in->size,
-		.atime = {(int64_t)in->atime, in->atimensec},
-		.mtime = {(int64_t)in->mtime, in->mtimensec},
-		.ctime = {(int64_t)in->ctime, in->ctimensec},
+		.atime = { (int64_t)in->atime, in->atimensec },
+		.mtime = { (int64_t)in->mtime, in->mtimensec },
+		.ctime = { (int64_t)in->ctime, in->ctimensec },
 	};
 }
 

@@ -80,7 +80,7 @@ int op_symlink(struct op *op)
 /* The umask has been applied by the kernel (docs/spec/fuse.md 9.14). */
 int op_mknod(struct op *op)
 {
-	struct fs_make what = {.mode = op->req->mknod.mode};
+	struct fs_make what = { .mode = op->req->mknod.mode };
 
 	fuse_decode_dev(op->req->mknod.rdev, &what.rdev_major,
 			&what.rdev_minor);

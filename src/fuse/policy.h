@@ -51,9 +51,9 @@ struct fuse_policy_options {
 	uint32_t entry_ms;
 	uint32_t attr_ms;
 	/*
-	 * Of attributes asked for by node id: for ever, as fs_host_ops says when
-	 * they have changed behind the kernel's back, and the kernel, which
-	 * knows the inode, then drops them (docs/spec/fuse.md 4.7b, 5.1).
+	 * Of attributes asked for by node id: for ever, as fs_host_ops says
+	 * when they have changed behind the kernel's back, and the kernel,
+	 * which knows the inode, then drops them (docs/spec/fuse.md 4.7b, 5.1).
 	 */
 	uint32_t attr_known_ms;
 	/* flock and fcntl locks come to us instead of staying in the kernel. */

@@ -147,12 +147,12 @@ static int lanes_begin(struct fuse_session *session)
 		unsigned min, max;
 		enum fuse_place place;
 	} kinds[LANES] = {
-		[LANE_WORK] = {"ugfs-work", FUSE_WORKERS_MIN,
-			       session->params.workers_max, FUSE_WORKER},
-		[LANE_URGENT] = {"ugfs-urgent", URGENT_THREADS, URGENT_THREADS,
-				 FUSE_WORKER},
-		[LANE_NOTIFIER] = {"ugfs-inval", NOTIFIER_THREADS_MIN,
-				   NOTIFIER_THREADS_MAX, FUSE_NOTIFIER},
+		[LANE_WORK] = { "ugfs-work", FUSE_WORKERS_MIN,
+				session->params.workers_max, FUSE_WORKER },
+		[LANE_URGENT] = { "ugfs-urgent", URGENT_THREADS, URGENT_THREADS,
+				  FUSE_WORKER },
+		[LANE_NOTIFIER] = { "ugfs-inval", NOTIFIER_THREADS_MIN,
+				    NOTIFIER_THREADS_MAX, FUSE_NOTIFIER },
 	};
 	int err = 0;
 
@@ -206,7 +206,7 @@ static void reader_signal(int signo)
 /* Returns how many were begun: they must be joined. */
 static unsigned readers_begin(struct fuse_session *session, int *err)
 {
-	struct sigaction action = {.sa_handler = reader_signal};
+	struct sigaction action = { .sa_handler = reader_signal };
 	unsigned begun = 0;
 
 	*err = sigaction(READER_SIGNAL, &action, NULL) ? -errno : 0;

@@ -13,7 +13,7 @@
 
 static struct gfs2_time time_of(be64 sec, be32 nsec)
 {
-	return (struct gfs2_time){(int64_t)be64_get(sec), be32_get(nsec)};
+	return (struct gfs2_time){ (int64_t)be64_get(sec), be32_get(nsec) };
 }
 
 static void dinode_read(const struct gfs2_dinode *d,

@@ -203,7 +203,7 @@ void gfs2_dirent_delete(void *area, uint32_t area_len, uint32_t off,
 	struct gfs2_dirent *prev;
 
 	if (off == 0) {
-		de->de_inum = (struct gfs2_inum){be64_of(0), be64_of(0)};
+		de->de_inum = (struct gfs2_inum){ be64_of(0), be64_of(0) };
 		return;
 	}
 	prev = (struct gfs2_dirent *)((char *)area + prev_off);

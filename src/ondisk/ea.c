@@ -112,7 +112,7 @@ int gfs2_ea_at(const struct gfs2_geom *geom, const void *block,
 int gfs2_ea_check(const struct gfs2_geom *geom, const void *block,
 		  uint32_t fs_format)
 {
-	struct gfs2_ea_info ea = {.last = false};
+	struct gfs2_ea_info ea = { .last = false };
 	uint32_t off = GFS2_EA_FIRST_OFF;
 
 	if (gfs2_check_meta(block, GFS2_METATYPE_EA))

@@ -12,19 +12,19 @@ static const struct {
 	enum gfs2_format format;
 	const char *name;
 } meta_kinds[] = {
-	[GFS2_METATYPE_SB] = {GFS2_FORMAT_SB, "superblock"},
-	[GFS2_METATYPE_RG] = {GFS2_FORMAT_RG, "resource group header"},
-	[GFS2_METATYPE_RB] = {GFS2_FORMAT_RB, "resource group bitmap"},
-	[GFS2_METATYPE_DI] = {GFS2_FORMAT_DI, "dinode"},
-	[GFS2_METATYPE_IN] = {GFS2_FORMAT_IN, "indirect block"},
-	[GFS2_METATYPE_LF] = {GFS2_FORMAT_LF, "directory leaf"},
-	[GFS2_METATYPE_JD] = {GFS2_FORMAT_JD, "hash table block"},
-	[GFS2_METATYPE_LH] = {GFS2_FORMAT_LH, "log header"},
-	[GFS2_METATYPE_LD] = {GFS2_FORMAT_LD, "log descriptor"},
-	[GFS2_METATYPE_EA] = {GFS2_FORMAT_EA, "attribute block"},
-	[GFS2_METATYPE_ED] = {GFS2_FORMAT_ED, "attribute data"},
-	[GFS2_METATYPE_LB] = {GFS2_FORMAT_LB, "log continuation"},
-	[GFS2_METATYPE_QC] = {GFS2_FORMAT_QC, "quota changes"},
+	[GFS2_METATYPE_SB] = { GFS2_FORMAT_SB, "superblock" },
+	[GFS2_METATYPE_RG] = { GFS2_FORMAT_RG, "resource group header" },
+	[GFS2_METATYPE_RB] = { GFS2_FORMAT_RB, "resource group bitmap" },
+	[GFS2_METATYPE_DI] = { GFS2_FORMAT_DI, "dinode" },
+	[GFS2_METATYPE_IN] = { GFS2_FORMAT_IN, "indirect block" },
+	[GFS2_METATYPE_LF] = { GFS2_FORMAT_LF, "directory leaf" },
+	[GFS2_METATYPE_JD] = { GFS2_FORMAT_JD, "hash table block" },
+	[GFS2_METATYPE_LH] = { GFS2_FORMAT_LH, "log header" },
+	[GFS2_METATYPE_LD] = { GFS2_FORMAT_LD, "log descriptor" },
+	[GFS2_METATYPE_EA] = { GFS2_FORMAT_EA, "attribute block" },
+	[GFS2_METATYPE_ED] = { GFS2_FORMAT_ED, "attribute data" },
+	[GFS2_METATYPE_LB] = { GFS2_FORMAT_LB, "log continuation" },
+	[GFS2_METATYPE_QC] = { GFS2_FORMAT_QC, "quota changes" },
 };
 
 static const struct gfs2_meta_header *header_of(const void *block)

@@ -118,14 +118,15 @@ static void note(struct run *r, struct name *n, bool durable)
 	n->history =
 		must(realloc(n->history, (n->count + 1) * sizeof(*n->history)));
 	e = &n->history[n->count++];
-	*e = (struct entry){.event = record_count(r->rec), .durable = durable};
+	*e = (struct entry){ .event = record_count(r->rec),
+			     .durable = durable };
 	if (durable)
 		e->content = copy_of(&n->now);
 }
 
 /* ---- the file system under test ---- */
 
-static const struct fs_req req = {.pid = 1};
+static const struct fs_req req = { .pid = 1 };
 
 static void wake(void *arg, enum fs_work work)
 {
@@ -134,7 +135,7 @@ static void wake(void *arg, enum fs_work work)
 	__atomic_fetch_or(wanted, 1u << work, __ATOMIC_SEQ_CST);
 }
 
-static const struct fs_host_ops host_ops = {.wake = wake};
+static const struct fs_host_ops host_ops = { .wake = wake };
 
 static int mount_dev(struct blkdev *dev, unsigned *wanted, struct fs **fsp,
 		     char *why, size_t why_len)
@@ -222,7 +223,7 @@ static void op_create(struct run *r, unsigned i)
 	struct name *n = &r->names[i];
 	struct inode *dir;
 	struct fs_entry ent;
-	struct fs_make mk = {.mode = S_IFREG | 0644};
+	struct fs_make mk = { .mode = S_IFREG | 0644 };
 	char text[160];
 	bool created;
 	int err;
@@ -242,7 +243,7 @@ static void op_create(struct run *r, unsigned i)
 	fs_release(dir, O_RDWR);
 	inode_put(dir);
 	fs_forget(r->fs, ent.nodeid, 1);
-	n->now = (struct content){.exists = true};
+	n->now = (struct content){ .exists = true };
 	n->file = ++r->files;
 }
 
@@ -287,7 +288,7 @@ static void op_write(struct run *r, unsigned i)
 static void op_truncate(struct run *r, unsigned i)
 {
 	struct name *n = &r->names[i];
-	struct fs_setattr set = {.valid = FS_SET_SIZE};
+	struct fs_setattr set = { .valid = FS_SET_SIZE };
 	struct fs_attr attr;
 	struct inode *ip;
 	uint64_t size;
@@ -329,7 +330,7 @@ static void op_unlink(struct run *r, unsigned i)
 		die("unlink of name %u: %s", i, strerror(-err));
 	inode_put(dir);
 	free(n->now.data);
-	n->now = (struct content){0};
+	n->now = (struct content){ 0 };
 }
 
 static void op_rename(struct run *r, unsigned i)
@@ -356,7 +357,7 @@ static void op_rename(struct run *r, unsigned i)
 	free(to->now.data);
 	to->now = from->now;
 	to->file = from->file;
-	from->now = (struct content){0};
+	from->now = (struct content){ 0 };
 }
 
 static void op_fsync(struct run *r, unsigned i)
@@ -492,7 +493,7 @@ static void make_dirs(struct run *r)
 
 	for (d = 0; d < DIRS; d++) {
 		char text[16];
-		struct fs_make mk = {.name = text, .mode = S_IFDIR | 0755};
+		struct fs_make mk = { .name = text, .mode = S_IFDIR | 0755 };
 		int err;
 
 		mk.len = (size_t)snprintf(text, sizeof(text), "dir%u", d);
@@ -723,12 +724,12 @@ static void run_free(struct run *r)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"seed", required_argument, NULL, 's'},
-		{"ops", required_argument, NULL, 'o'},
-		{"cuts", required_argument, NULL, 'c'},
-		{"fsck", required_argument, NULL, 'f'},
-		{"bsize", required_argument, NULL, 'b'},
-		{0},
+		{ "seed", required_argument, NULL, 's' },
+		{ "ops", required_argument, NULL, 'o' },
+		{ "cuts", required_argument, NULL, 'c' },
+		{ "fsck", required_argument, NULL, 'f' },
+		{ "bsize", required_argument, NULL, 'b' },
+		{ 0 },
 	};
 	size_t cuts = 300, fsck_every = 10;
 	struct run *r = must(calloc(1, sizeof(*r)));

@@ -37,7 +37,7 @@ static void check_name(const struct fuse_name *name)
 
 static void check_init(const struct fuse_request *req)
 {
-	struct fuse_wants wants = {.flags = UINT64_MAX};
+	struct fuse_wants wants = { .flags = UINT64_MAX };
 	struct fuse_init_out out;
 	struct fuse_agreed agreed;
 

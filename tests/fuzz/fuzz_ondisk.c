@@ -99,7 +99,7 @@ static void fuzz_area(void *area, uint32_t len, const char *name,
 static void fuzz_ea(const struct gfs2_geom *geom, const uint8_t *block,
 		    uint32_t fs_format)
 {
-	struct gfs2_ea_info ea = {.last = false};
+	struct gfs2_ea_info ea = { .last = false };
 	uint32_t off = GFS2_EA_FIRST_OFF;
 	int err = 0;
 
@@ -127,7 +127,7 @@ static void fuzz_rgrp(const struct gfs2_geom *geom, const uint8_t *block)
 	uint32_t first, count;
 
 	if (gfs2_rindex_decode(geom, block + 128, &ri))
-		ri = (struct gfs2_rindex_info){ADDR, 1, ADDR + 1, 64, 16};
+		ri = (struct gfs2_rindex_info){ ADDR, 1, ADDR + 1, 64, 16 };
 	gfs2_rgrp_bitmap_span(geom, &ri, block[24] % 4, &start, &first, &count);
 	must((uint64_t)first + count <= ri.data);
 	gfs2_bitmap_count(block + start, count, GFS2_BLKST_DINODE);

@@ -37,7 +37,7 @@ static void run_child(void (*fn)(void), struct outcome *out)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		struct rlimit no_core = {0, 0};
+		struct rlimit no_core = { 0, 0 };
 
 		setrlimit(RLIMIT_CORE, &no_core);
 		dup2(pipe_fd[1], STDERR_FILENO);

@@ -31,7 +31,7 @@ static void test_big_endian(void **state)
 
 static void test_any_byte_address(void **state)
 {
-	uint8_t bytes[16] = {0};
+	uint8_t bytes[16] = { 0 };
 	be64 *odd = (be64 *)(bytes + 3);
 
 	*odd = be64_of(UINT64_MAX - 1);

@@ -150,7 +150,7 @@ static void *write_many(void *arg)
 static void test_threads_do_not_mix_lines(void **state)
 {
 	pthread_t threads[3];
-	static char *names[] = {"aaaaaaaa", "bbbbbbbb", "cccccccc"};
+	static char *names[] = { "aaaaaaaa", "bbbbbbbb", "cccccccc" };
 	char *text, *line, *save;
 
 	for (int i = 0; i < 3; i++)
@@ -169,7 +169,7 @@ static void test_threads_do_not_mix_lines(void **state)
 
 		assert_non_null(body);
 		body += strlen("thread: ");
-		assert_int_equal(strspn(body, (char[]){body[0], 0}), 8);
+		assert_int_equal(strspn(body, (char[]){ body[0], 0 }), 8);
 		assert_int_equal(body[strlen(body) - 1], '.');
 	}
 	free(text);

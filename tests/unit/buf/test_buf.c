@@ -56,7 +56,7 @@ static int probe_readv(struct blkdev *dev, const struct iovec *iov, int iovcnt,
 	return fails ? -EIO : 0;
 }
 
-static const struct blkdev_ops probe_ops = {.readv = probe_readv};
+static const struct blkdev_ops probe_ops = { .readv = probe_readv };
 
 struct fixture {
 	struct probe probe;
@@ -504,7 +504,7 @@ static void *churn_main(void *arg)
 	struct reader *r = arg;
 	struct fixture *f = r->f;
 	struct ug_prng prng;
-	struct buf *held[16] = {NULL};
+	struct buf *held[16] = { NULL };
 	struct buf *b;
 
 	ug_prng_seed(&prng, r->blkno);
@@ -551,7 +551,7 @@ static void test_many_threads(void **state)
 	struct fixture *f = *state;
 	struct bufcache_stats stats;
 	struct iopool *pool;
-	struct reader r[4] = {0};
+	struct reader r[4] = { 0 };
 
 	assert_int_equal(iopool_create(&f->probe.dev, 2, &pool), 0);
 	bufcache_set_pool(f->cache, pool);

@@ -240,9 +240,9 @@ static void until_first_asks(struct ring *r, int first, int dir)
 }
 
 /*
- * 6, 9: node 4, the directory node, makes node 2 the new master, and dies before
- * that knows; node 3 has heard of it and has sent its lock there. In the next
- * recovery node 1 becomes the master, and node 2 has a copy too many.
+ * 6, 9: node 4, the directory node, makes node 2 the new master, and dies
+ * before that knows; node 3 has heard of it and has sent its lock there. In the
+ * next recovery node 1 becomes the master, and node 2 has a copy too many.
  */
 static void test_copy_for_a_master_that_is_none(void **state)
 {

@@ -19,11 +19,11 @@
 #include "tests/unit/fs/volume.h"
 
 static const struct volume_geometry geometries[] = {
-	{.bsize = 4096, .journals = 1},
-	{.bsize = 4096, .journals = 8, .size_mib = 256},
-	{.bsize = 2048, .journals = 2, .format = 1801},
-	{.bsize = 1024, .journals = 3},
-	{.bsize = 512, .journals = 2, .format = 1801},
+	{ .bsize = 4096, .journals = 1 },
+	{ .bsize = 4096, .journals = 8, .size_mib = 256 },
+	{ .bsize = 2048, .journals = 2, .format = 1801 },
+	{ .bsize = 1024, .journals = 3 },
+	{ .bsize = 512, .journals = 2, .format = 1801 },
 };
 
 static void test_geometries(void **state)
@@ -50,7 +50,7 @@ static void test_geometries(void **state)
 
 static void test_root_attributes(void **state)
 {
-	struct volume_geometry g = {0};
+	struct volume_geometry g = { 0 };
 	struct fs_attr attr;
 	struct inode *root;
 	struct volume v;
@@ -71,12 +71,12 @@ static void wake_nothing(void *arg, enum fs_work work)
 {
 }
 
-static const struct fs_host_ops no_host = {.wake = wake_nothing};
+static const struct fs_host_ops no_host = { .wake = wake_nothing };
 
 /* Mount a device in memory with these bytes at the superblock's place. */
 static int mount_bytes(const void *sb, size_t len, char *why, size_t why_len)
 {
-	struct fs_params params = {.who = "test", .host = &no_host};
+	struct fs_params params = { .who = "test", .host = &no_host };
 	struct blkdev *dev;
 	struct fs *fs;
 	char *block = blkdev_alloc(4096);
@@ -104,10 +104,10 @@ static void test_not_a_volume(void **state)
 
 static void test_lock_dlm_is_refused(void **state)
 {
-	struct volume_geometry g = {0};
+	struct volume_geometry g = { 0 };
 	char cmd[200], why[300] = "";
 	struct volume v;
-	struct fs_params params = {.who = "test", .host = &no_host};
+	struct fs_params params = { .who = "test", .host = &no_host };
 	struct fs *fs;
 
 	volume_make(&v, &g);

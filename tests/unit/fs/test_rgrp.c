@@ -91,7 +91,7 @@ static void own(struct owned *o, uint64_t start, uint32_t len)
 		return;
 	}
 	assert_true(o->count < OWNED_MAX);
-	o->ext[o->count++] = (struct rgrp_extent){start, len};
+	o->ext[o->count++] = (struct rgrp_extent){ start, len };
 }
 
 /* Enter all places of the hold into the bitmap. */
@@ -166,7 +166,7 @@ static enum gfs2_blkst state_of(uint64_t blkno)
 
 static void test_hold_is_memory_only(void **state)
 {
-	struct volume_geometry g = {0};
+	struct volume_geometry g = { 0 };
 	struct rgrp_hold hold, other;
 	struct rgrp_extent ext;
 	struct inode ip;
@@ -202,9 +202,9 @@ static void test_hold_is_memory_only(void **state)
 static void test_random_life(void **state)
 {
 	static const struct volume_geometry geometries[] = {
-		{.bsize = 4096, .size_mib = 300},
-		{.bsize = 1024, .size_mib = 64, .format = 1801},
-		{.bsize = 512, .size_mib = 64},
+		{ .bsize = 4096, .size_mib = 300 },
+		{ .bsize = 1024, .size_mib = 64, .format = 1801 },
+		{ .bsize = 512, .size_mib = 64 },
 	};
 	static struct owned o;
 	struct ug_prng prng;
@@ -267,7 +267,7 @@ static void take_all(struct inode *ip, struct owned *o)
 
 static void test_freed_waits_for_commit(void **state)
 {
-	struct volume_geometry g = {0};
+	struct volume_geometry g = { 0 };
 	struct rgrp_hold hold;
 	static struct owned o;
 	struct inode ip;
@@ -298,7 +298,7 @@ static void test_freed_waits_for_commit(void **state)
 
 static void test_wrong_states(void **state)
 {
-	struct volume_geometry g = {0};
+	struct volume_geometry g = { 0 };
 	struct rgrp_hold hold;
 	struct inode ip;
 	struct trans tr;
@@ -377,10 +377,10 @@ static uint64_t dinode_step(char step, uint64_t addr, uint64_t *formal)
 
 static void test_dinodes(void **state)
 {
-	struct volume_geometry g = {0};
+	struct volume_geometry g = { 0 };
 	uint64_t total, free_, dinodes, free2, dinodes2;
 	uint64_t addrs[280], formal, last = 0;
-	struct found found = {0};
+	struct found found = { 0 };
 	unsigned i, n = UG_ARRAY_SIZE(addrs);
 
 	start(&g);
@@ -440,7 +440,7 @@ static unsigned grow_in_turns(unsigned files, unsigned writers, unsigned steps)
 
 static void test_growing_files_keep_apart(void **state)
 {
-	struct volume_geometry g = {.size_mib = 512};
+	struct volume_geometry g = { .size_mib = 512 };
 
 	start(&g);
 	/* 2,000 blocks each: windows double, so some dozen pieces at most. */
@@ -452,7 +452,7 @@ static void test_growing_files_keep_apart(void **state)
 
 static void test_leftovers_continue(void **state)
 {
-	struct volume_geometry g = {0};
+	struct volume_geometry g = { 0 };
 	static struct owned o;
 	struct rgrp_hold hold;
 	struct inode ip;
@@ -486,7 +486,7 @@ static void test_leftovers_continue(void **state)
 
 static void test_windows_yield_when_full(void **state)
 {
-	struct volume_geometry g = {0};
+	struct volume_geometry g = { 0 };
 	static struct owned mine, theirs;
 	struct inode writer, taker;
 
@@ -514,8 +514,8 @@ static void test_windows_yield_when_full(void **state)
 
 static void test_spread(void **state)
 {
-	struct volume_geometry g = {.size_mib = 2048};
-	struct rgrp *seen[8] = {NULL};
+	struct volume_geometry g = { .size_mib = 2048 };
+	struct rgrp *seen[8] = { NULL };
 	struct inode ip;
 	unsigned different = 0;
 
@@ -584,7 +584,7 @@ static void *party_run(void *arg)
 
 static void test_many_at_once(void **state)
 {
-	struct volume_geometry g = {.bsize = 1024, .size_mib = 100};
+	struct volume_geometry g = { .bsize = 1024, .size_mib = 100 };
 	static struct party parties[4];
 	uint64_t sum = 0;
 	int64_t before;
@@ -657,9 +657,9 @@ static void promises_are_kept(const struct volume_geometry *g)
 static void test_promises_are_kept(void **state)
 {
 	static const struct volume_geometry geometries[] = {
-		{0},
-		{.size_mib = 600},
-		{.bsize = 1024, .size_mib = 128, .journals = 3},
+		{ 0 },
+		{ .size_mib = 600 },
+		{ .bsize = 1024, .size_mib = 128, .journals = 3 },
 	};
 
 	for (unsigned i = 0; i < UG_ARRAY_SIZE(geometries); i++)
@@ -668,7 +668,7 @@ static void test_promises_are_kept(void **state)
 
 static void test_holds_of_metadata_count(void **state)
 {
-	struct volume_geometry g = {0};
+	struct volume_geometry g = { 0 };
 	struct rgrp_hold hold;
 	struct inode ip;
 	uint64_t left = 0, again = 0, step;
@@ -710,7 +710,7 @@ static void flip_byte(uint64_t offset)
 /* Damage at this byte of the last group is found when the group is used. */
 static void damaged_group(uint64_t byte)
 {
-	struct volume_geometry g = {0};
+	struct volume_geometry g = { 0 };
 	struct rgrp_hold hold;
 	uint64_t data0, addr;
 	struct rgrps *rgs;

@@ -44,8 +44,8 @@ static void set_to_bytes(const uint64_t *set, uint8_t *bytes, uint32_t bits)
 
 static void test_ranges(void **state)
 {
-	uint64_t set[BITS_MAX / 64 + 1] = {0};
-	uint8_t want[BITS_MAX] = {0}, got[BITS_MAX];
+	uint64_t set[BITS_MAX / 64 + 1] = { 0 };
+	uint8_t want[BITS_MAX] = { 0 }, got[BITS_MAX];
 	uint32_t start, len, sum, i;
 
 	ug_prng_seed(&prng, 1);
@@ -84,7 +84,7 @@ static bool all_are(const uint8_t *map, uint32_t start, uint32_t len,
 
 static void test_states(void **state)
 {
-	uint8_t map[BITS_MAX / 4] = {0}, want[BITS_MAX] = {0};
+	uint8_t map[BITS_MAX / 4] = { 0 }, want[BITS_MAX] = { 0 };
 	uint32_t start, len, i;
 
 	ug_prng_seed(&prng, 2);

@@ -11,7 +11,7 @@
 
 #include "tests/unit/fs/volume.h"
 
-const struct fs_req volume_req = {.uid = 0, .gid = 0, .pid = 1};
+const struct fs_req volume_req = { .uid = 0, .gid = 0, .pid = 1 };
 
 static void die(const char *what, const char *detail)
 {
@@ -84,7 +84,7 @@ static void wake(void *arg, enum fs_work work)
 	pthread_mutex_unlock(&v->lock);
 }
 
-static const struct fs_host_ops host_ops = {.wake = wake};
+static const struct fs_host_ops host_ops = { .wake = wake };
 
 void volume_mount_on(struct volume *v, struct blkdev *dev)
 {

@@ -269,5 +269,5 @@ int fs_sync(struct fs *fs)
 void fs_statfs(struct fs *fs, struct fs_statfs *out)
 {
 	note("statfs", NULL, NULL);
-	*out = (struct fs_statfs){.blocks = 9, .bsize = 4096};
+	*out = (struct fs_statfs){ .blocks = 9, .bsize = 4096 };
 }

@@ -17,9 +17,9 @@ static const struct fs_attr sample_attr = {
 	.ino = 0x123456789a,
 	.size = 1ull << 40,
 	.blocks_512 = 77,
-	.atime = {-1, 1},
-	.mtime = {2, 999999999},
-	.ctime = {3, 4},
+	.atime = { -1, 1 },
+	.mtime = { 2, 999999999 },
+	.ctime = { 3, 4 },
 	.mode = S_IFREG | 0640,
 	.nlink = 3,
 	.uid = 10,
@@ -47,8 +47,8 @@ static void test_attr(void **state)
 /* The kernel's packing is glibc's, as far as 32 bits go. */
 static void test_dev(void **state)
 {
-	const uint32_t majors[] = {0, 1, 8, 255, 256, 4095};
-	const uint32_t minors[] = {0, 1, 255, 256, 0xfffff};
+	const uint32_t majors[] = { 0, 1, 8, 255, 256, 4095 };
+	const uint32_t minors[] = { 0, 1, 255, 256, 0xfffff };
 
 	for (unsigned i = 0; i < UG_ARRAY_SIZE(majors); i++) {
 		for (unsigned j = 0; j < UG_ARRAY_SIZE(minors); j++) {
@@ -127,9 +127,9 @@ static struct fs_dirent dirent(const char *name)
 
 static void test_listing(void **state)
 {
-	const char *const names[] = {".", "seven77", "eight888", "nine99999"};
+	const char *const names[] = { ".", "seven77", "eight888", "nine99999" };
 	_Alignas(8) char bytes[4096];
-	struct fuse_dirbuf buf = {bytes, sizeof(bytes), 0};
+	struct fuse_dirbuf buf = { bytes, sizeof(bytes), 0 };
 
 	memset(bytes, 0xff, sizeof(bytes));
 	for (unsigned i = 0; i < UG_ARRAY_SIZE(names); i++) {
@@ -145,7 +145,7 @@ static void test_listing_is_bounded(void **state)
 {
 	struct fs_dirent de = dirent("12345678");
 	_Alignas(8) char bytes[256];
-	struct fuse_dirbuf buf = {bytes, 0, 0};
+	struct fuse_dirbuf buf = { bytes, 0, 0 };
 
 	for (size_t size = 0; size < 40; size++) {
 		memset(bytes, 0x55, sizeof(bytes));
@@ -159,11 +159,11 @@ static void test_listing_is_bounded(void **state)
 
 static void test_listing_plus(void **state)
 {
-	struct fs_entry entry = {.nodeid = 5, .attr = sample_attr};
-	struct fs_entry none = {.nodeid = 0, .attr = sample_attr};
+	struct fs_entry entry = { .nodeid = 5, .attr = sample_attr };
+	struct fs_entry none = { .nodeid = 0, .attr = sample_attr };
 	struct fs_dirent de = dirent("name");
 	_Alignas(8) char bytes[1024];
-	struct fuse_dirbuf buf = {bytes, sizeof(bytes), 0};
+	struct fuse_dirbuf buf = { bytes, sizeof(bytes), 0 };
 	struct fuse_direntplus *plus = (void *)bytes;
 	size_t first;
 

@@ -36,8 +36,8 @@ struct rig {
 
 static void rig_begin(struct rig *rig, enum fuse_data_mode mode, uint64_t flags)
 {
-	struct fuse_front_params params = {.conn = &rig->conn, .who = "test"};
-	struct fuse_agreed agreed = {.flags = flags};
+	struct fuse_front_params params = { .conn = &rig->conn, .who = "test" };
+	struct fuse_agreed agreed = { .flags = flags };
 	int fds[2];
 
 	fake_reset();
@@ -194,7 +194,7 @@ static void test_make(void **state)
 		.mode = S_IFCHR | 0600,
 		.rdev = 0x12345678,
 	};
-	struct fuse_mkdir_in mkdir_in = {.mode = 01750};
+	struct fuse_mkdir_in mkdir_in = { .mode = 01750 };
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_MKNOD, 2, &mknod_in, sizeof(mknod_in));
@@ -221,8 +221,8 @@ static void test_make(void **state)
 
 static void test_rename(void **state)
 {
-	struct fuse_rename_in in = {.newdir = 3};
-	struct fuse_rename2_in in2 = {.newdir = 3, .flags = 1};
+	struct fuse_rename_in in = { .newdir = 3 };
+	struct fuse_rename2_in in2 = { .newdir = 3, .flags = 1 };
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_RENAME, 2, &in, sizeof(in));
@@ -250,7 +250,7 @@ static void test_rename(void **state)
 
 static void test_link_and_removal(void **state)
 {
-	struct fuse_link_in in = {.oldnodeid = 4};
+	struct fuse_link_in in = { .oldnodeid = 4 };
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_LINK, 2, &in, sizeof(in));
@@ -271,9 +271,9 @@ static void test_link_and_removal(void **state)
 
 static void test_forget(void **state)
 {
-	struct fuse_forget_in in = {.nlookup = 3};
-	struct fuse_batch_forget_in batch = {.count = 2};
-	struct fuse_forget_one ones[2] = {{4, 5}, {6, 7}};
+	struct fuse_forget_in in = { .nlookup = 3 };
+	struct fuse_batch_forget_in batch = { .count = 2 };
+	struct fuse_forget_one ones[2] = { { 4, 5 }, { 6, 7 } };
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_FORGET, 2, &in, sizeof(in));
@@ -319,7 +319,7 @@ static void test_setattr(void **state)
 
 static void test_getattr_readlink_statfs(void **state)
 {
-	struct fuse_getattr_in in = {0};
+	struct fuse_getattr_in in = { 0 };
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_GETATTR, 3, &in, sizeof(in));
@@ -340,7 +340,7 @@ static void test_getattr_readlink_statfs(void **state)
 static int call_open(struct rig *rig, uint64_t nodeid, uint32_t flags,
 		     uint32_t open_flags)
 {
-	struct fuse_open_in in = {.flags = flags, .open_flags = open_flags};
+	struct fuse_open_in in = { .flags = flags, .open_flags = open_flags };
 
 	begin(rig, FUSE_OPEN, nodeid, &in, sizeof(in));
 	return call(rig);
@@ -348,7 +348,7 @@ static int call_open(struct rig *rig, uint64_t nodeid, uint32_t flags,
 
 static void call_release(struct rig *rig, uint64_t nodeid, uint64_t fh)
 {
-	struct fuse_release_in in = {.fh = fh};
+	struct fuse_release_in in = { .fh = fh };
 
 	begin(rig, FUSE_RELEASE, nodeid, &in, sizeof(in));
 	assert_int_equal(call(rig), 0);
@@ -420,7 +420,7 @@ static void test_read_write(void **state)
 		.size = 4096,
 		.read_flags = FUSE_READ_LOCKOWNER,
 	};
-	struct fuse_write_in write_in = {.fh = 3, .offset = 100, .size = 4};
+	struct fuse_write_in write_in = { .fh = 3, .offset = 100, .size = 4 };
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_READ, 3, &read_in, sizeof(read_in));
@@ -474,8 +474,8 @@ static void test_write_kills_bits(void **state)
 
 static void test_fsync_flush(void **state)
 {
-	struct fuse_fsync_in in = {.fsync_flags = FUSE_FSYNC_FDATASYNC};
-	struct fuse_flush_in flush = {0};
+	struct fuse_fsync_in in = { .fsync_flags = FUSE_FSYNC_FDATASYNC };
+	struct fuse_flush_in flush = { 0 };
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_FSYNC, 3, &in, sizeof(in));
@@ -532,7 +532,7 @@ static void test_first_writer_drops_pages(void **state)
 
 static void test_write_drops_pages(void **state)
 {
-	struct fuse_read_in fill = {.size = 4096};
+	struct fuse_read_in fill = { .size = 4096 };
 	struct fuse_write_in in = {
 		.fh = FUSE_FH_OPEN | FUSE_FH_WRITE | FUSE_FH_DIRECT,
 		.offset = 100,
@@ -572,7 +572,7 @@ static void test_write_drops_pages(void **state)
 
 static void test_opendir(void **state)
 {
-	struct fuse_open_in in = {0};
+	struct fuse_open_in in = { 0 };
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_OPENDIR, 2, &in, sizeof(in));
@@ -581,7 +581,7 @@ static void test_opendir(void **state)
 
 static void test_opendir_direct(void **state)
 {
-	struct fuse_open_in in = {0};
+	struct fuse_open_in in = { 0 };
 	struct rig *rig = *state;
 
 	begin(rig, FUSE_OPENDIR, 2, &in, sizeof(in));
@@ -591,7 +591,7 @@ static void test_opendir_direct(void **state)
 
 static void test_readdir(void **state)
 {
-	struct fuse_read_in in = {.offset = 33, .size = 100};
+	struct fuse_read_in in = { .offset = 33, .size = 100 };
 	struct rig *rig = *state;
 
 	fake.emit = 10;
@@ -641,8 +641,8 @@ static void test_refusals(void **state)
 
 static void test_withdrawn(void **state)
 {
-	struct fuse_forget_in forget = {.nlookup = 1};
-	struct fuse_flush_in flush = {0};
+	struct fuse_forget_in forget = { .nlookup = 1 };
+	struct fuse_flush_in flush = { 0 };
 	struct rig *rig = *state;
 
 	assert_int_equal(call_open(rig, 3, O_RDWR, 0), 0);

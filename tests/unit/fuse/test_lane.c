@@ -41,7 +41,7 @@ static void work_serve(void *arg, struct fuse_slot *slot)
 
 static void work_begin(struct work *work, bool gate_open)
 {
-	*work = (struct work){.gate_open = gate_open};
+	*work = (struct work){ .gate_open = gate_open };
 	pthread_mutex_init(&work->lock, NULL);
 	pthread_cond_init(&work->changed, NULL);
 }
@@ -176,7 +176,7 @@ static void test_interrupted_are_reaped(void **state)
 
 static void test_early_interrupts(void **state)
 {
-	struct interrupts ints = {0};
+	struct interrupts ints = { 0 };
 
 	assert_false(interrupts_take(&ints, 5));
 	interrupts_keep(&ints, 5);

@@ -16,7 +16,7 @@
 static struct fuse_policy policy_begin(enum fuse_data_mode mode,
 				       uint64_t kernel_flags)
 {
-	struct fuse_agreed agreed = {.flags = kernel_flags};
+	struct fuse_agreed agreed = { .flags = kernel_flags };
 	struct fuse_policy_options opt;
 	struct fuse_policy policy;
 
@@ -84,7 +84,7 @@ static void test_direct_on_old_kernels(void **state)
 static void test_fh_keeps_access(void **state)
 {
 	struct fuse_policy policy = policy_begin(FUSE_DATA_CACHED, 0);
-	const int modes[] = {O_RDONLY, O_WRONLY, O_RDWR};
+	const int modes[] = { O_RDONLY, O_WRONLY, O_RDWR };
 	uint64_t fh;
 
 	for (unsigned i = 0; i < UG_ARRAY_SIZE(modes); i++) {
@@ -99,7 +99,7 @@ static void test_read_flags(void **state)
 	struct fuse_policy cached = policy_begin(FUSE_DATA_CACHED, 0);
 	struct fuse_policy direct =
 		policy_begin(FUSE_DATA_DIRECT, FUSE_DIRECT_IO_ALLOW_MMAP);
-	struct fuse_read_in in = {.read_flags = FUSE_READ_LOCKOWNER};
+	struct fuse_read_in in = { .read_flags = FUSE_READ_LOCKOWNER };
 
 	/* Who keeps the page: in cached mode the kernel. */
 	assert_int_equal(fuse_policy_read_flags(&cached, &in), FS_IO_NOCACHE);
@@ -118,7 +118,7 @@ static void test_write_flags(void **state)
 	struct fuse_policy cached = policy_begin(FUSE_DATA_CACHED, 0);
 	struct fuse_policy direct =
 		policy_begin(FUSE_DATA_DIRECT, FUSE_DIRECT_IO_ALLOW_MMAP);
-	struct fuse_write_in in = {.flags = O_WRONLY | O_APPEND | O_SYNC};
+	struct fuse_write_in in = { .flags = O_WRONLY | O_APPEND | O_SYNC };
 
 	/* The kernel does these itself for what it caches. */
 	assert_int_equal(fuse_policy_write_flags(&cached, &in), FS_IO_NOCACHE);
@@ -182,7 +182,7 @@ static void model_step(struct opens *opens, struct model *model,
 
 static void test_opens_model(void **state)
 {
-	struct model model[NODES] = {0};
+	struct model model[NODES] = { 0 };
 	struct opens *opens;
 	struct ug_prng prng;
 

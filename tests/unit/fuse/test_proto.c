@@ -116,8 +116,8 @@ static void test_bad_names(void **state)
 
 static void test_rename(void **state)
 {
-	struct fuse_rename_in old = {.newdir = 5};
-	struct fuse_rename2_in new = {.newdir = 6, .flags = 1};
+	struct fuse_rename_in old = { .newdir = 5 };
+	struct fuse_rename2_in new = { .newdir = 6, .flags = 1 };
 	struct request_bytes rb;
 	struct fuse_request req;
 
@@ -154,7 +154,7 @@ static void test_symlink_target_has_slashes(void **state)
 
 static void test_write(void **state)
 {
-	struct fuse_write_in in = {.fh = 3, .offset = 4096, .size = 5};
+	struct fuse_write_in in = { .fh = 3, .offset = 4096, .size = 5 };
 	struct request_bytes rb;
 	struct fuse_request req;
 
@@ -174,8 +174,8 @@ static void test_write(void **state)
 
 static void test_batch_forget(void **state)
 {
-	struct fuse_batch_forget_in in = {.count = 2};
-	struct fuse_forget_one ones[2] = {{10, 1}, {20, 300}};
+	struct fuse_batch_forget_in in = { .count = 2 };
+	struct fuse_forget_one ones[2] = { { 10, 1 }, { 20, 300 } };
 	struct request_bytes rb;
 	struct fuse_request req;
 
@@ -197,7 +197,7 @@ static void test_batch_forget(void **state)
 
 static void test_short_init(void **state)
 {
-	struct fuse_init_in in = {.major = 7, .minor = 31, .flags2 = 99};
+	struct fuse_init_in in = { .major = 7, .minor = 31, .flags2 = 99 };
 	struct request_bytes rb;
 	struct fuse_request req;
 
@@ -211,10 +211,10 @@ static void test_short_init(void **state)
 
 static void test_unknown_opcodes(void **state)
 {
-	const uint32_t opcodes[] = {0,	       7,    19,
-				    52,	       53,   63,
-				    64,	       4096, FUSE_INIT_BSWAP_RESERVED,
-				    UINT32_MAX};
+	const uint32_t opcodes[] = { 0,		7,    19,
+				     52,	53,   63,
+				     64,	4096, FUSE_INIT_BSWAP_RESERVED,
+				     UINT32_MAX };
 	struct request_bytes rb;
 	struct fuse_request req;
 
@@ -231,7 +231,7 @@ static void test_unknown_opcodes(void **state)
 /* Newer kernels append extensions: they are not ours to refuse. */
 static void test_extensions_are_left_alone(void **state)
 {
-	struct fuse_mkdir_in in = {.mode = 0755};
+	struct fuse_mkdir_in in = { .mode = 0755 };
 	struct request_bytes rb;
 	struct fuse_request req;
 
@@ -245,7 +245,7 @@ static void test_extensions_are_left_alone(void **state)
 
 static void test_every_truncation(void **state)
 {
-	char args[sizeof(struct fuse_setattr_in)] = {1};
+	char args[sizeof(struct fuse_setattr_in)] = { 1 };
 	struct request_bytes rb;
 	struct fuse_request req;
 
@@ -304,7 +304,7 @@ static void test_noise(void **state)
 
 static void test_answered(void **state)
 {
-	struct fuse_request req = {.unique = 1};
+	struct fuse_request req = { .unique = 1 };
 
 	req.opcode = FUSE_FORGET;
 	assert_false(fuse_request_answered(&req));

@@ -74,7 +74,7 @@ static int handle_locked(struct rig *rig, const struct fuse_request *req,
 	case FUSE_OPEN: /* done inline, answered by the notifier lane */
 		if (place == FUSE_INLINE) {
 			rig->stale |= reply->carry != 0;
-			reply->open = (struct fuse_open_out){.fh = 5};
+			reply->open = (struct fuse_open_out){ .fh = 5 };
 			reply->carry = 1;
 			return FUSE_TO_NOTIFIER;
 		}
@@ -140,14 +140,14 @@ static uint64_t rig_send(struct rig *rig, uint32_t opcode, const void *args,
 
 static uint64_t rig_send_getattr(struct rig *rig)
 {
-	struct fuse_getattr_in in = {0};
+	struct fuse_getattr_in in = { 0 };
 
 	return rig_send(rig, FUSE_GETATTR, &in, sizeof(in), "", 0);
 }
 
 static uint64_t rig_send_fsync(struct rig *rig)
 {
-	struct fuse_fsync_in in = {0};
+	struct fuse_fsync_in in = { 0 };
 
 	return rig_send(rig, FUSE_FSYNC, &in, sizeof(in), "", 0);
 }
@@ -156,7 +156,7 @@ static uint64_t rig_send_fsync(struct rig *rig)
 static size_t rig_answer(struct rig *rig, uint64_t *unique, int *error)
 {
 	static char bytes[70000];
-	struct pollfd pfd = {.fd = rig->kernel, .events = POLLIN};
+	struct pollfd pfd = { .fd = rig->kernel, .events = POLLIN };
 	struct fuse_out_header head;
 	ssize_t n;
 
@@ -250,7 +250,7 @@ static void rig_create(struct rig *rig, unsigned requests_max,
 		.conn = &rig->conn,
 		.handler = &rig_handler,
 		.ctx = rig,
-		.wants = {.max_write = FUSE_MAX_WRITE},
+		.wants = { .max_write = FUSE_MAX_WRITE },
 		.who = "test",
 		.ready = rig_ready,
 		.ready_arg = rig,
@@ -355,7 +355,7 @@ static void test_waiting_holds_up_nobody(void **state)
 
 static void test_notifier_lane(void **state)
 {
-	struct fuse_open_in in = {0};
+	struct fuse_open_in in = { 0 };
 	struct rig *rig = *state;
 
 	for (unsigned i = 0; i < 10; i++) {
@@ -372,7 +372,7 @@ static void test_notifier_lane(void **state)
 
 static void test_read_answers_data(void **state)
 {
-	struct fuse_read_in in = {.size = 60000};
+	struct fuse_read_in in = { .size = 60000 };
 	struct rig *rig = *state;
 	uint64_t unique = rig_send(rig, FUSE_READ, &in, sizeof(in), "", 0);
 
@@ -381,7 +381,7 @@ static void test_read_answers_data(void **state)
 
 static void test_no_answer_to_forget(void **state)
 {
-	struct fuse_forget_in in = {.nlookup = 1};
+	struct fuse_forget_in in = { .nlookup = 1 };
 	struct rig *rig = *state;
 
 	rig_send(rig, FUSE_FORGET, &in, sizeof(in), "", 0);
@@ -511,7 +511,7 @@ static void test_stop_answers_all(void **state)
 static void test_destroy_is_answered_last(void **state)
 {
 	struct rig *rig = *state;
-	struct pollfd pfd = {.fd = rig->kernel, .events = POLLIN};
+	struct pollfd pfd = { .fd = rig->kernel, .events = POLLIN };
 	uint64_t unique;
 
 	rig_expect(rig, rig_send_getattr(rig), 0);

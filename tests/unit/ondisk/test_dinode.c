@@ -67,7 +67,7 @@ static void check_same(const struct gfs2_dinode_info *a,
 static int decode(const struct gfs2_dinode_info *di, char *why, size_t len)
 {
 	struct gfs2_geom geom = geom_of(4096);
-	struct gfs2_dinode_info out = {.addr = 42};
+	struct gfs2_dinode_info out = { .addr = 42 };
 	uint8_t *block = new_block(4096);
 	int err;
 
@@ -99,8 +99,8 @@ static void check_refused(const struct gfs2_dinode_info *di, const char *words)
 
 static void test_round_trips(void **state)
 {
-	static const uint32_t types[] = {S_IFREG, S_IFLNK, S_IFCHR,
-					 S_IFBLK, S_IFIFO, S_IFSOCK};
+	static const uint32_t types[] = { S_IFREG, S_IFLNK, S_IFCHR,
+					  S_IFBLK, S_IFIFO, S_IFSOCK };
 	struct ug_prng prng;
 
 	ug_prng_seed(&prng, 5);

@@ -113,13 +113,13 @@ static void step(struct ug_prng *prng, void *area, uint32_t area_len,
 
 static void test_random_steps(void **state)
 {
-	static const uint32_t lens[] = {512 - 232, 1024 - 104, 4096 - 232,
-					4096 - 104};
+	static const uint32_t lens[] = { 512 - 232, 1024 - 104, 4096 - 232,
+					 4096 - 104 };
 
 	for (unsigned seed = 0; seed < 40; seed++) {
 		uint32_t area_len = lens[seed % 4];
 		void *area = new_block(area_len);
-		struct oracle o = {.n = 0};
+		struct oracle o = { .n = 0 };
 		struct ug_prng prng;
 
 		ug_prng_seed(&prng, seed);

@@ -102,25 +102,25 @@ struct breakage {
 static void test_every_rule(void **state)
 {
 	static const struct breakage cases[] = {
-		{24, 0, 4, 0},	 /* rec_len 0 */
-		{24, 0, 4, 15},	 /* smaller than a header */
-		{24, 0, 4, 32},	 /* smaller than name and value */
-		{24, 0, 4, 489}, /* beyond the block */
-		{24, 0, 4, UINT32_MAX},
-		{24, 0, 4, 488}, /* to the end, but not flagged last */
-		{24, 4, 4, 22},	 /* value beyond the record */
-		{24, 4, 4, UINT32_MAX},
-		{24, 8, 1, 0},	   /* no name */
-		{24, 8, 1, 4},	   /* name and value beyond the record */
-		{24, 9, 1, 4},	   /* trusted, on the older format */
-		{24, 9, 1, 5},	   /* no such type */
-		{24, 10, 1, 1},	   /* last, but not at the end */
-		{64, 10, 1, 0},	   /* at the end, but not last */
-		{64, 0, 4, 440},   /* last one stops short */
-		{64, 4, 4, 977},   /* more data than pointers */
-		{64, 4, 4, 65537}, /* more than any value */
-		{64, 11, 1, 255},  /* pointers beyond the record */
-		{64, 11, 1, 0},	   /* inline, and beyond the record */
+		{ 24, 0, 4, 0 },   /* rec_len 0 */
+		{ 24, 0, 4, 15 },  /* smaller than a header */
+		{ 24, 0, 4, 32 },  /* smaller than name and value */
+		{ 24, 0, 4, 489 }, /* beyond the block */
+		{ 24, 0, 4, UINT32_MAX },
+		{ 24, 0, 4, 488 }, /* to the end, but not flagged last */
+		{ 24, 4, 4, 22 },  /* value beyond the record */
+		{ 24, 4, 4, UINT32_MAX },
+		{ 24, 8, 1, 0 },     /* no name */
+		{ 24, 8, 1, 4 },     /* name and value beyond the record */
+		{ 24, 9, 1, 4 },     /* trusted, on the older format */
+		{ 24, 9, 1, 5 },     /* no such type */
+		{ 24, 10, 1, 1 },    /* last, but not at the end */
+		{ 64, 10, 1, 0 },    /* at the end, but not last */
+		{ 64, 0, 4, 440 },   /* last one stops short */
+		{ 64, 4, 4, 977 },   /* more data than pointers */
+		{ 64, 4, 4, 65537 }, /* more than any value */
+		{ 64, 11, 1, 255 },  /* pointers beyond the record */
+		{ 64, 11, 1, 0 },    /* inline, and beyond the record */
 	};
 	struct gfs2_geom geom = geom_of(512);
 	uint8_t *block = new_block(512);

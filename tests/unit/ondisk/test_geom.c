@@ -11,12 +11,12 @@ static void test_constants(void **state)
 {
 	/* A column of the table of 1.1 in each line. */
 	static const struct gfs2_geom rows[] = {
-		{512, 9, 35, 61, 55, 488, 280, 32, 5, 30, 1536, 1952, 10},
-		{1024, 10, 99, 125, 119, 1000, 792, 64, 6, 62, 3584, 4000, 8},
-		{2048, 11, 227, 253, 247, 2024, 1816, 128, 7, 126, 7680, 8096,
-		 7},
-		{4096, 12, 483, 509, 503, 4072, 3864, 256, 8, 254, 15872, 16288,
-		 6},
+		{ 512, 9, 35, 61, 55, 488, 280, 32, 5, 30, 1536, 1952, 10 },
+		{ 1024, 10, 99, 125, 119, 1000, 792, 64, 6, 62, 3584, 4000, 8 },
+		{ 2048, 11, 227, 253, 247, 2024, 1816, 128, 7, 126, 7680, 8096,
+		  7 },
+		{ 4096, 12, 483, 509, 503, 4072, 3864, 256, 8, 254, 15872,
+		  16288, 6 },
 	};
 
 	for (size_t i = 0; i < UG_ARRAY_SIZE(rows); i++) {
@@ -45,9 +45,9 @@ static void test_sizes(void **state)
 
 static void test_refused_block_sizes(void **state)
 {
-	static const uint32_t bad[] = {0,    1,	   256,	 511,	513,	 1536,
-				       4095, 4097, 8192, 65536, 1u << 31};
-	struct gfs2_geom geom = {.bsize = 42};
+	static const uint32_t bad[] = { 0,    1,    256,  511,	 513,	  1536,
+					4095, 4097, 8192, 65536, 1u << 31 };
+	struct gfs2_geom geom = { .bsize = 42 };
 
 	for (size_t i = 0; i < UG_ARRAY_SIZE(bad); i++)
 		assert_int_equal(gfs2_geom_init(&geom, bad[i]), -EINVAL);

@@ -16,8 +16,8 @@ static struct gfs2_lh_info random_header(struct ug_prng *prng)
 		.flags = (uint32_t)ug_prng_u64(prng),
 		.tail = (uint32_t)ug_prng_u64(prng),
 		.blkno = (uint32_t)ug_prng_u64(prng),
-		.time = {(int64_t)ug_prng_u64(prng),
-			 (uint32_t)ug_prng_u64(prng)},
+		.time = { (int64_t)ug_prng_u64(prng),
+			  (uint32_t)ug_prng_u64(prng) },
 		.addr = ug_prng_u64(prng),
 		.jinode = ug_prng_u64(prng),
 		.statfs_addr = ug_prng_u64(prng),
@@ -92,7 +92,7 @@ static void test_old_style_header(void **state)
 {
 	struct gfs2_geom geom = geom_of(1024);
 	uint8_t *block = new_block(1024);
-	struct gfs2_lh_info lh = {.sequence = 9, .flags = 1, .blkno = 3};
+	struct gfs2_lh_info lh = { .sequence = 9, .flags = 1, .blkno = 3 };
 	struct gfs2_lh_info back;
 
 	memset(block, 0xff, 1024);
@@ -115,8 +115,8 @@ static void test_old_style_header(void **state)
 static void check_ld(const struct gfs2_geom *geom, uint32_t type,
 		     uint32_t length, uint32_t data1, int err)
 {
-	struct gfs2_ld_info ld = {type, length, data1};
-	struct gfs2_ld_info back = {.type = 42};
+	struct gfs2_ld_info ld = { type, length, data1 };
+	struct gfs2_ld_info back = { .type = 42 };
 	uint8_t *block = new_block(geom->bsize);
 
 	memset(block, 0xff, geom->bsize);
@@ -167,7 +167,7 @@ static void test_descriptor_lengths(void **state)
 static void test_descriptor_is_not_a_header(void **state)
 {
 	struct gfs2_geom geom = geom_of(512);
-	struct gfs2_ld_info ld = {GFS2_LOG_DESC_METADATA, 2, 1};
+	struct gfs2_ld_info ld = { GFS2_LOG_DESC_METADATA, 2, 1 };
 	struct gfs2_lh_info lh;
 	uint8_t *block = new_block(512);
 
@@ -180,7 +180,7 @@ static void test_descriptor_is_not_a_header(void **state)
 
 static void test_statfs(void **state)
 {
-	struct gfs2_statfs_info sc = {131040, -126406, INT64_MIN}, back;
+	struct gfs2_statfs_info sc = { 131040, -126406, INT64_MIN }, back;
 	uint8_t entry[24];
 
 	gfs2_statfs_encode(&sc, entry);
@@ -192,8 +192,8 @@ static void test_statfs(void **state)
 
 static void test_quota(void **state)
 {
-	struct gfs2_quota_info qu = {100, 90, -5}, qu_back;
-	struct gfs2_quota_change_info qc = {-7, GFS2_QCF_USER, 1000}, qc_back;
+	struct gfs2_quota_info qu = { 100, 90, -5 }, qu_back;
+	struct gfs2_quota_change_info qc = { -7, GFS2_QCF_USER, 1000 }, qc_back;
 	uint8_t entry[88], slot[16];
 
 	memset(entry, 0xaa, sizeof(entry));

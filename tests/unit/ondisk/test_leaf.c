@@ -11,7 +11,7 @@ static const struct gfs2_leaf_info fresh = {
 	.depth = 5,
 	.inode = 1234,
 	.dist = 1,
-	.time = {-3, 999999999},
+	.time = { -3, 999999999 },
 };
 
 static void test_new_leaf_is_empty(void **state)

@@ -62,12 +62,12 @@ static void test_length_for(void **state)
 	assert_int_equal(gfs2_rgrp_length_for(&geom, UINT32_MAX), 263690);
 }
 
-static const struct gfs2_rindex_info good = {17, 2, 19, 16000, 4000};
+static const struct gfs2_rindex_info good = { 17, 2, 19, 16000, 4000 };
 
 static void check_rindex(const struct gfs2_rindex_info *ri, int err)
 {
 	struct gfs2_geom geom = geom_of(4096);
-	struct gfs2_rindex_info out = {.addr = 42};
+	struct gfs2_rindex_info out = { .addr = 42 };
 	uint8_t entry[96];
 
 	gfs2_rindex_encode(ri, entry);
@@ -100,11 +100,11 @@ static void test_rindex_relations(void **state)
 	check_rindex(&ri, -EUCLEAN);
 	ri = WITH(data, 16001);
 	check_rindex(&ri, -EUCLEAN);
-	ri = (struct gfs2_rindex_info){17, 1, 18, 0, 0};
+	ri = (struct gfs2_rindex_info){ 17, 1, 18, 0, 0 };
 	check_rindex(&ri, -EUCLEAN);
-	ri = (struct gfs2_rindex_info){17, 1, 18, 16000, 4000};
+	ri = (struct gfs2_rindex_info){ 17, 1, 18, 16000, 4000 };
 	check_rindex(&ri, -EUCLEAN); /* one bitmap block is too few */
-	ri = (struct gfs2_rindex_info){17, 3, 20, 16000, 4000};
+	ri = (struct gfs2_rindex_info){ 17, 3, 20, 16000, 4000 };
 	check_rindex(&ri, -EUCLEAN); /* the last one would be empty */
 	ri = WITH(addr, UINT64_MAX - 1);
 	ri.data0 = 0;
@@ -116,7 +116,7 @@ static void test_rindex_relations(void **state)
 
 static void test_header_checks(void **state)
 {
-	struct gfs2_rgrp_info rg = {.free = 15000, .dinodes = 1000}, out;
+	struct gfs2_rgrp_info rg = { .free = 15000, .dinodes = 1000 }, out;
 	struct gfs2_rgrp *disk;
 	uint8_t *block = new_block(512);
 
@@ -148,7 +148,7 @@ static void test_header_checks(void **state)
 /* Trap 2: the checksum covers the header as it goes to the disk. */
 static void test_seal_covers_jid(void **state)
 {
-	struct gfs2_rgrp_info rg = {.free = 1}, out;
+	struct gfs2_rgrp_info rg = { .free = 1 }, out;
 	uint8_t *block = new_block(512);
 
 	memset(block, 0x77, 512);
@@ -173,7 +173,7 @@ static void check_bitmap(uint32_t bsize, uint32_t total, uint64_t seed)
 	struct gfs2_rindex_info ri;
 	struct ug_prng prng;
 	uint8_t *blocks, *states;
-	uint32_t counts[4] = {0}, seen = 0;
+	uint32_t counts[4] = { 0 }, seen = 0;
 
 	ug_prng_seed(&prng, seed);
 	assert_int_equal(gfs2_rgrp_layout(&geom, 50, total, &ri), 0);

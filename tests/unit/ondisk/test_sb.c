@@ -18,14 +18,14 @@ static const struct gfs2_sb_info good = {
 	.root_addr = 4656,
 	.lockproto = "lock_dlm",
 	.locktable = "cluster:volume",
-	.uuid = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
+	.uuid = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 },
 };
 
 /* Decode after one change; the sentence must contain the given words. */
 static void check_refused(const struct gfs2_sb_info *sb, int err,
 			  const char *words)
 {
-	struct gfs2_sb_info out = {.bsize = 42};
+	struct gfs2_sb_info out = { .bsize = 42 };
 	uint8_t block[512];
 	char why[256] = "";
 

@@ -36,28 +36,28 @@ static void test_name_hashes(void **state)
 		const char *name;
 		uint32_t hash;
 	} names[] = {
-		{".", 0x0ed4e242},
-		{"..", 0x9608161c},
-		{"a", 0xe8b7be43},
-		{"foo", 0x8c736521},
-		{"bar", 0x76ff8caa},
-		{"hello", 0x3610a686},
-		{"lost+found", 0x6ab47928},
-		{"README.md", 0x099368d6},
-		{"small.txt", 0xc96712b2},
-		{"123456789", 0xcbf43926},
-		{"\xc3\xa9", 0x0e048d3e},
-		{"jindex", 0x5efc1d83},
-		{"per_node", 0x486eee32},
-		{"inum", 0x446811e9},
-		{"statfs", 0x1aef248e},
-		{"rindex", 0xb1799d75},
-		{"quota", 0x6c1c0fed},
-		{"journal0", 0xfc7745eb},
-		{"journal1", 0x8b70757d},
-		{"inum_range0", 0xe1fd87d0},
-		{"statfs_change0", 0x0bbce579},
-		{"quota_change0", 0x7df6519f},
+		{ ".", 0x0ed4e242 },
+		{ "..", 0x9608161c },
+		{ "a", 0xe8b7be43 },
+		{ "foo", 0x8c736521 },
+		{ "bar", 0x76ff8caa },
+		{ "hello", 0x3610a686 },
+		{ "lost+found", 0x6ab47928 },
+		{ "README.md", 0x099368d6 },
+		{ "small.txt", 0xc96712b2 },
+		{ "123456789", 0xcbf43926 },
+		{ "\xc3\xa9", 0x0e048d3e },
+		{ "jindex", 0x5efc1d83 },
+		{ "per_node", 0x486eee32 },
+		{ "inum", 0x446811e9 },
+		{ "statfs", 0x1aef248e },
+		{ "rindex", 0xb1799d75 },
+		{ "quota", 0x6c1c0fed },
+		{ "journal0", 0xfc7745eb },
+		{ "journal1", 0x8b70757d },
+		{ "inum_range0", 0xe1fd87d0 },
+		{ "statfs_change0", 0x0bbce579 },
+		{ "quota_change0", 0x7df6519f },
 	};
 
 	for (size_t i = 0; i < UG_ARRAY_SIZE(names); i++)
@@ -83,7 +83,7 @@ static const char sb_tail_hex[] = "00000000 00000000 00000000 00000000"
 
 static void test_superblock(void **state)
 {
-	uint8_t disk[512] = {0}, again[512];
+	uint8_t disk[512] = { 0 }, again[512];
 	struct gfs2_sb_info sb;
 
 	assert_int_equal(from_hex(sb_hex, disk, 112), 112);
@@ -111,10 +111,10 @@ static const struct {
 	struct gfs2_rindex_info ri;
 	uint32_t free, dinodes, skip, crc;
 } groups[] = {
-	{{17, 1, 18, 2056, 514}, 0, 3, 2057, 0x2491348d},
-	{{2074, 1, 2075, 2056, 514}, 0, 3, 2057, 0x5740822b},
-	{{4131, 4, 4135, 63464, 15866}, 62942, 10, 63470, 0xe6043950},
-	{{67601, 4, 67605, 63464, 15866}, 63464, 0, 0, 0xf2527010},
+	{ { 17, 1, 18, 2056, 514 }, 0, 3, 2057, 0x2491348d },
+	{ { 2074, 1, 2075, 2056, 514 }, 0, 3, 2057, 0x5740822b },
+	{ { 4131, 4, 4135, 63464, 15866 }, 62942, 10, 63470, 0xe6043950 },
+	{ { 67601, 4, 67605, 63464, 15866 }, 63464, 0, 0, 0xf2527010 },
 };
 
 static void test_fresh_groups(void **state)
@@ -131,7 +131,7 @@ static void test_fresh_groups(void **state)
 			.data = ri->data,
 			.bitbytes = ri->bitbytes,
 		};
-		uint8_t block[128] = {0};
+		uint8_t block[128] = { 0 };
 		uint8_t entry[96];
 		struct gfs2_rindex_info back;
 		struct gfs2_rgrp_info rg_back;
@@ -161,7 +161,7 @@ static void test_group_used_by_a_kernel(void **state)
 		GFS2_BLKST_DINODE, GFS2_BLKST_DINODE, GFS2_BLKST_USED,
 		GFS2_BLKST_USED,   GFS2_BLKST_USED,
 	};
-	uint8_t block[4096] = {0}, again[4096];
+	uint8_t block[4096] = { 0 }, again[4096];
 	struct gfs2_rgrp_info rg;
 
 	from_hex(used_rgrp_hex, block, 128);
@@ -201,7 +201,7 @@ static const char kernel_lh_hex[] =
 static void check_lh(const char *hex, struct gfs2_lh_info *lh)
 {
 	struct gfs2_geom geom = geom_of(4096);
-	uint8_t block[4096] = {0}, again[4096];
+	uint8_t block[4096] = { 0 }, again[4096];
 
 	assert_int_equal(from_hex(hex, block, 120), 120);
 	assert_int_equal(gfs2_lh_decode(&geom, block, lh), 0);
@@ -244,7 +244,7 @@ static const char root_entries_hex[] =
 static void test_directory_entries(void **state)
 {
 	const uint32_t len = 4096 - 232;
-	uint8_t disk[144] = {0};
+	uint8_t disk[144] = { 0 };
 	uint8_t *area = new_block(len);
 
 	assert_int_equal(from_hex(root_entries_hex, disk, 144), 144);
@@ -260,9 +260,9 @@ static void test_directory_entries(void **state)
 /* Order and lengths of the records of a fresh master directory: 11.3. */
 static void test_master_directory(void **state)
 {
-	static const char *const names[] = {"jindex", "per_node", "inum",
-					    "statfs", "rindex",	  "quota"};
-	static const unsigned lens[] = {48, 48, 48, 48, 48, 48, 48, 3528};
+	static const char *const names[] = { "jindex", "per_node", "inum",
+					     "statfs", "rindex",   "quota" };
+	static const unsigned lens[] = { 48, 48, 48, 48, 48, 48, 48, 3528 };
 	const uint32_t len = 4096 - 232;
 	uint8_t *area = new_block(len);
 	const struct gfs2_dirent *de;
@@ -312,10 +312,10 @@ static const struct {
 	const char *hex;
 	const char *name;
 } ea_records[] = {
-	{24, "00000020 0000000a 05010000", "small"},
-	{56, "00000030 00002710 03010003", "big"},
-	{104, "00000028 00000014 02040000", "t1"},
-	{144, "00000f70 00000014 02030100", "s1"},
+	{ 24, "00000020 0000000a 05010000", "small" },
+	{ 56, "00000030 00002710 03010003", "big" },
+	{ 104, "00000028 00000014 02040000", "t1" },
+	{ 144, "00000f70 00000014 02030100", "s1" },
 };
 
 static void test_attribute_block(void **state)
@@ -353,9 +353,10 @@ static void test_metadata_headers(void **state)
 		enum gfs2_metatype type;
 		uint32_t format;
 	} kinds[] = {
-		{1, 100},   {2, 200},	{3, 300},   {4, 400}, {5, 500},
-		{6, 600},   {7, 700},	{8, 800},   {9, 900}, {10, 1600},
-		{11, 1700}, {12, 1000}, {14, 1400},
+		{ 1, 100 },   { 2, 200 },   { 3, 300 },	  { 4, 400 },
+		{ 5, 500 },   { 6, 600 },   { 7, 700 },	  { 8, 800 },
+		{ 9, 900 },   { 10, 1600 }, { 11, 1700 }, { 12, 1000 },
+		{ 14, 1400 },
 	};
 	struct gfs2_meta_header mh;
 
