@@ -55,14 +55,11 @@ struct inode {
 	uint64_t i_addr;
 	uint64_t i_formal; /* no_formal_ino */
 	struct glock *i_gl;
-	struct buf_owner i_bufs; /* its metadata blocks */
+	struct inode *i_hash_next; /* icache.c's, under the shard lock */
 	atomic_uint_fast64_t i_refs;
-	atomic_uint i_opens;		/* open handles */
-	atomic_uint i_writers;		/* of these, handles that can write */
-	pthread_mutex_t i_open_lock;	/* inode_opened(), inode_closed() */
-	struct glock *i_iopen;		/* NULL: no other nodes */
-	struct glock_holder i_iopen_gh; /* SH, while there are handles */
-	atomic_uint i_state;		/* INODE_* */
+	atomic_uint i_state;   /* INODE_* */
+	atomic_uint i_opens;   /* open handles */
+	atomic_uint i_writers; /* of these, handles that can write */
 
 	pthread_rwlock_t i_lock;
 	/* [i_lock] the core of the dinode */
@@ -96,8 +93,13 @@ struct inode {
 	_Atomic(struct pages *) i_pages; /* pages.h; NULL until first use */
 	atomic_int i_wb_error; /* lost write, to be reported by fsync */
 
-	/* icache.c's, under the shard lock or the list locks */
-	struct inode *i_hash_next;
+	struct buf_owner i_bufs; /* its metadata blocks */
+
+	pthread_mutex_t i_open_lock;	/* inode_opened(), inode_closed() */
+	struct glock *i_iopen;		/* NULL: no other nodes */
+	struct glock_holder i_iopen_gh; /* SH, while there are handles */
+
+	/* icache.c's, under the list locks */
 	struct cds_list_head i_lru;
 	struct cds_list_head i_dirty;
 	uint64_t i_dirtied_ns; /* CLOCK_MONOTONIC, when put on the dirty list */
