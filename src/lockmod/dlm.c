@@ -73,7 +73,7 @@ struct dlm_lock {
 	uint8_t dl_target; /* ... and the one asked for */
 	/* For dumps, which look without a lock. */
 	_Atomic int8_t dl_mode;
-	_Atomic int8_t dl_asked_mode; /* UGDLM_IV: no request */
+	_Atomic int8_t dl_asked_mode; /* UGDLM_IV: no request, see ask() */
 	atomic_uint dl_lkid;
 	/* The DLM's while a request is under way. */
 	_Alignas(uint64_t) struct ugdlm_lksb dl_lksb;
@@ -352,6 +352,11 @@ static enum lm_outcome outcome_of_refusal(struct dlm_lock *dl, int err)
 	return LM_OUT_ERROR;
 }
 
+/*
+ * Asked is marked between the two ends of the call only, and stays marked if
+ * another thread is to answer: lockmod_dlm_fail(), which comes when no call is
+ * under way, must not answer what the caller does.
+ */
 static int ask(struct dlm_lock *dl, unsigned flags)
 {
 	char name[LOCKMOD_DLM_NAME_LEN];
@@ -374,7 +379,10 @@ static int ask(struct dlm_lock *dl, unsigned flags)
 	dl->dl_lksb.lvb_valid = false;
 	if (!begin_call(dlm))
 		return -ESHUTDOWN;
+	atomic_store(&dl->dl_asked_mode, (int8_t)req.mode);
 	ret = ugdlm_lock(dlm->ls, &req);
+	if (ret)
+		atomic_store(&dl->dl_asked_mode, (int8_t)UGDLM_IV);
 	end_call(dlm);
 	return ret;
 }
@@ -393,7 +401,6 @@ static void dlm_lock(void *mod, struct glock *gl, enum lm_state state,
 	count(&dlm->requests);
 	dl->dl_state = (uint8_t)state_of_mode(dl->dl_lksb.mode);
 	dl->dl_target = (uint8_t)state;
-	atomic_store(&dl->dl_asked_mode, (int8_t)mode_of_state[state]);
 	ret = ask(dl, flags);
 	if (ret == 0) {
 		/* The lock is the dispatcher's now, and may be gone. */

@@ -5,8 +5,11 @@
  * memory (docs/spec/glocks.md 1.2, 1.5, 2.15, 13.2, 13.8, 13.9).
  */
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -588,6 +591,71 @@ static void test_lost(void **state)
 	cache(c, a, SH);
 }
 
+/* ---- withdrawn while others ask ---- */
+
+struct asker {
+	struct node *node;
+	atomic_uint asked;
+};
+
+static void *ask_on(void *arg)
+{
+	struct asker *asker = arg;
+	struct node *n = asker->node;
+	int err = 0;
+
+	while (!err) {
+		uint64_t number = atomic_fetch_add(&asker->asked, 1);
+		struct glock_holder gh;
+		struct glock *gl;
+
+		assert_int_equal(
+			glock_get(n->table, &iopen_ops, number, n, &gl), 0);
+		err = glock_nq(gl, EX, 0, &gh);
+		if (!err)
+			glock_dq(&gh);
+		else
+			assert_int_equal(err, -EIO);
+		glock_put(gl);
+	}
+	return NULL;
+}
+
+/* A glock asserts that its request is answered once. */
+static void withdraw_at(struct cluster *c, struct node *n, unsigned asked)
+{
+	struct asker asker = { .node = n };
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, ask_on, &asker), 0);
+	while (atomic_load(&asker.asked) < asked)
+		sched_yield();
+	lockmod_dlm_cut(n->dlm);
+	fakedlm_kill(n->ls);
+	n->ls = NULL;
+	lockmod_dlm_fail(n->dlm);
+	pthread_join(thread, NULL);
+	glock_table_withdraw(n->table);
+	glock_put(n->gl);
+	n->gl = NULL;
+	glock_table_destroy(n->table);
+	lockmod_dlm_destroy(n->dlm);
+}
+
+static void test_each_request_is_answered_once(void **state)
+{
+	struct cluster *c = *state;
+	struct node *n = &c->node[0];
+
+	for (unsigned i = 0; i < 200; i++) {
+		/* All at once, or the last one never. */
+		fakedlm_set_inline(c->server, i % 2 ? 100 : 0);
+		withdraw_at(c, n, i % 2 ? 5 + i % 7 : 1);
+		memset(n, 0, sizeof(*n));
+		node_start(c, n);
+	}
+}
+
 static void test_no_memory(void **state)
 {
 	struct cluster *c = *state;
@@ -737,6 +805,7 @@ int main(void)
 		T(test_withdrawn_locks_stay),
 		T(test_leaving_unlocks_nothing),
 		T(test_lost),
+		T(test_each_request_is_answered_once),
 		T(test_no_memory),
 		T(test_at_once),
 		T(test_iopen),
