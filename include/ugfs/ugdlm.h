@@ -203,6 +203,12 @@ struct ugdlm_config {
 	void *arg;
 	bool trace_all; /* every decision in the trace, also in normal running;
 			   costs a microsecond each */
+	/*
+	 * Not NULL: memory of the caller's, where the time of ugdlm_lease_ns()
+	 * is kept while the lockspace is joined, and 0 from then on. For who
+	 * asks often, from many threads, or at the end: one atomic read.
+	 */
+	uint64_t *lease_ns;
 	/* The first member: how long hosts that tell nothing are given to join
 	 * before they are fenced (ugdlm_may_repair()). 0 = 30000 */
 	uint32_t startup_delay_ms;
@@ -290,6 +296,12 @@ int ugdlm_slot_clean(struct ugdlm *ls, uint16_t slot);
  * lost.
  */
 int ugdlm_may_repair(struct ugdlm *ls, char *why, size_t why_len);
+
+/*
+ * This member has found what earlier members left behind to be in order, or has
+ * repaired it: from now on ugdlm_may_repair() is 0, for all, without asking.
+ */
+void ugdlm_repaired(struct ugdlm *ls);
 
 /*
  * An administrator says that this node (name, address or number) is down, and

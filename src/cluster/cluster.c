@@ -43,6 +43,11 @@ static void tell(struct cluster *c, const struct cluster_event *ev)
 
 /* The membership */
 
+static bool is_clear(const struct cluster *c)
+{
+	return c->repaired || (c->startup && hosts_are_clear(c->hosts));
+}
+
 /* Whoever is found dead or cleared is news for the group. */
 static void take_news(struct cluster *c)
 {
@@ -54,8 +59,12 @@ static void take_news(struct cluster *c)
 	while (!c->lost && hosts_take_proof(c->hosts, &ev.proof.inc))
 		cluster_step(c, &ev);
 	if (!membership_settled(c->membership) || table->cleared ||
-	    !c->startup || !hosts_are_clear(c->hosts) || now < c->clear_next_ns)
+	    !is_clear(c))
 		return;
+	if (now < c->clear_next_ns) {
+		c->proofs.next_ns = UG_MIN(c->proofs.next_ns, c->clear_next_ns);
+		return;
+	}
 	c->clear_next_ns = now + NS_PER_SEC;
 	ev.kind = MEV_CLEARED;
 	cluster_step(c, &ev);
@@ -326,6 +335,10 @@ static void run_command(struct cluster *c, struct command *cmd)
 		look_for_proofs(c);
 		waits_publish(c);
 		break;
+	case COMMAND_REPAIRED:
+		c->repaired = true;
+		take_news(c);
+		break;
 	case COMMAND_ACK:
 		say_ack(c, cmd->node);
 		break;
@@ -505,7 +518,7 @@ int cluster_join(const struct cluster_config *config, struct cluster **out,
 	err = corosync_open(c, why, why_len);
 	if (err)
 		goto release;
-	err = lease_open(&c->lease, &c->telling, on_lease, c);
+	err = lease_open(&c->lease, config->lease_ns, &c->telling, on_lease, c);
 	if (err)
 		goto disconnect;
 	err = -pthread_create(&c->thread, NULL, thread_main, c);
@@ -607,7 +620,7 @@ void cluster_prove(struct cluster *c, const struct incarnation *inc,
 
 uint64_t cluster_lease_ns(const struct cluster *c)
 {
-	return atomic_load(&c->lease.until_ns);
+	return atomic_load(c->lease.until_ns);
 }
 
 const struct group_state *cluster_table(const struct cluster *c)
@@ -634,6 +647,11 @@ int cluster_may_repair(struct cluster *c, char *why, size_t why_len)
 	if (!cleared && !wanted)
 		give_command(c, new_command(COMMAND_REPAIR));
 	return cleared ? 0 : -EAGAIN;
+}
+
+void cluster_say_repaired(struct cluster *c)
+{
+	give_command(c, new_command(COMMAND_REPAIRED));
 }
 
 unsigned cluster_waits(struct cluster *c, struct cluster_wait *out,

@@ -45,6 +45,8 @@ struct cluster_config {
 	const char *life_dir;	    /* NULL = LIFE_LOCK_DIR */
 	uint64_t member_timeout_ns; /* 0 = MEMBER_TIMEOUT_NS */
 	uint64_t startup_delay_ns;  /* 0 = STARTUP_DELAY_NS */
+	/* Where the time of cluster_lease_ns() is kept; NULL: nowhere else */
+	_Atomic uint64_t *lease_ns;
 	/*
 	 * CLUSTER_LEASE with false can come on a thread of its own, since
 	 * corosync may have stopped the other one; but not during another call.
@@ -115,6 +117,12 @@ struct incarnation cluster_self(const struct cluster *c);
  * CLUSTER_CLEARED tells the end.
  */
 int cluster_may_repair(struct cluster *c, char *why, size_t why_len);
+
+/*
+ * What members of an earlier group may have left behind has been looked at by
+ * this member, and is in order or repaired: the group is cleared by that.
+ */
+void cluster_say_repaired(struct cluster *c);
 
 enum cluster_wait_reason {
 	CLUSTER_WAIT_QUORUM,  /* of the cluster; node 0 */

@@ -21,8 +21,9 @@
 
 enum command_kind {
 	COMMAND_EVENT,
-	COMMAND_REPAIR, /* look after the start-up rule */
-	COMMAND_ACK,	/* an administrator says that a node is down */
+	COMMAND_REPAIR,	  /* look after the start-up rule */
+	COMMAND_REPAIRED, /* of before the group there is nothing left */
+	COMMAND_ACK,	  /* an administrator says that a node is down */
 };
 
 struct command {
@@ -58,6 +59,7 @@ struct cluster {
 
 	uint64_t changed_ns; /* when the group changed last */
 	bool startup;	     /* the start-up rule is looked after */
+	bool repaired;	     /* it has no matter any more */
 	uint64_t clear_next_ns;
 
 	uint64_t token_ns, lease_next_ns;

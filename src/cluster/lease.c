@@ -37,7 +37,7 @@ static void *thread_main(void *arg)
 	pthread_setname_np(pthread_self(), "ugfs-lease");
 	pthread_mutex_lock(l->lock);
 	while (!l->stopping) {
-		uint64_t end_ns = atomic_load(&l->until_ns);
+		uint64_t end_ns = atomic_load(l->until_ns);
 
 		if (l->held && clock_now_ns() >= end_ns)
 			set_held(l, false);
@@ -48,13 +48,16 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-int lease_open(struct lease *l, pthread_mutex_t *lock,
-	       void (*told)(void *arg, bool held), void *arg)
+int lease_open(struct lease *l, _Atomic uint64_t *until_ns,
+	       pthread_mutex_t *lock, void (*told)(void *arg, bool held),
+	       void *arg)
 {
 	pthread_condattr_t attr;
 	int err;
 
 	*l = (struct lease){ .lock = lock, .told = told, .arg = arg };
+	l->until_ns = until_ns ? until_ns : &l->own_ns;
+	atomic_store(l->until_ns, 0);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&l->changed, &attr);
@@ -77,7 +80,7 @@ void lease_close(struct lease *l)
 
 void lease_extend(struct lease *l, uint64_t until_ns)
 {
-	atomic_store(&l->until_ns, until_ns);
+	atomic_store(l->until_ns, until_ns);
 	pthread_mutex_lock(l->lock);
 	if (!l->held && clock_now_ns() < until_ns) {
 		set_held(l, true);
@@ -89,7 +92,7 @@ void lease_extend(struct lease *l, uint64_t until_ns)
 /* First for those who only look: they do not wait for a callback to return. */
 void lease_end(struct lease *l)
 {
-	atomic_store(&l->until_ns, 0);
+	atomic_store(l->until_ns, 0);
 	pthread_mutex_lock(l->lock);
 	set_held(l, false);
 	pthread_mutex_unlock(l->lock);

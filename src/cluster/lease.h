@@ -17,8 +17,10 @@
 #include <stdint.h>
 
 struct lease {
-	_Atomic uint64_t until_ns; /* monotonic; read by anybody */
-	bool held;		   /* told last; guarded by *lock */
+	/* Monotonic; read by anybody. The owner's, or own_ns. */
+	_Atomic uint64_t *until_ns;
+	_Atomic uint64_t own_ns;
+	bool held; /* told last; guarded by *lock */
 	bool stopping;
 	pthread_mutex_t *lock; /* the owner's */
 	pthread_cond_t changed;
@@ -27,9 +29,14 @@ struct lease {
 	void *arg;
 };
 
-/* Not held yet; starts the thread. -ENOMEM, -EAGAIN. */
-int lease_open(struct lease *l, pthread_mutex_t *lock,
-	       void (*told)(void *arg, bool held), void *arg);
+/*
+ * Not held yet; starts the thread. until_ns: where the time is kept, for those
+ * who read it longer than the lease is there; NULL: in the lease. -ENOMEM,
+ * -EAGAIN.
+ */
+int lease_open(struct lease *l, _Atomic uint64_t *until_ns,
+	       pthread_mutex_t *lock, void (*told)(void *arg, bool held),
+	       void *arg);
 
 /* Wait for the thread. Nothing is told any more. */
 void lease_close(struct lease *l);

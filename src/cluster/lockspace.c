@@ -401,6 +401,7 @@ static int join_cluster(struct ugdlm *ls, const struct ugdlm_config *config,
 		.table = ls->name,
 		.addr = ls->addr,
 		.member_timeout_ns = ls->member_timeout_ns,
+		.lease_ns = (_Atomic uint64_t *)config->lease_ns,
 		.startup_delay_ns =
 			config->startup_delay_ms * (uint64_t)NS_PER_MS,
 		.event = ls_on_cluster,
@@ -527,6 +528,12 @@ int ugdlm_may_repair(struct ugdlm *ls, char *why, size_t why_len)
 		return -ESHUTDOWN;
 	}
 	return ls->env.cluster->may_repair(ls->cluster, why, why_len);
+}
+
+void ugdlm_repaired(struct ugdlm *ls)
+{
+	if (!ls->no_lease)
+		ls->env.cluster->say_repaired(ls->cluster);
 }
 
 int ugdlm_fence_ack(struct ugdlm *ls, const char *node)

@@ -66,6 +66,7 @@ struct ls_cluster_ops {
 	uint64_t (*lease_ns)(const struct cluster *c);
 	const struct group_state *(*table)(const struct cluster *c);
 	int (*may_repair)(struct cluster *c, char *why, size_t why_len);
+	void (*say_repaired)(struct cluster *c);
 	int (*fence_ack)(struct cluster *c, const char *node);
 	unsigned (*waits)(struct cluster *c, struct cluster_wait *out,
 			  unsigned max);

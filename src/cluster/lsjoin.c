@@ -45,6 +45,7 @@ static const struct ls_cluster_ops real_cluster = {
 	.lease_ns = cluster_lease_ns,
 	.table = cluster_table,
 	.may_repair = cluster_may_repair,
+	.say_repaired = cluster_say_repaired,
 	.fence_ack = cluster_fence_ack,
 	.waits = cluster_waits,
 	.wait_text = cluster_wait_text,

@@ -8,7 +8,8 @@
  * Joins, holds a life lock once it is admitted, stops its (absent) engine at
  * once when asked, and prints every event as a line. Lines of standard input
  * are commands: "leave", "leave dirty", "expel ID", "prove ID reaped|fenced",
- * "link ID silent|well", "lease", "repair", "waits", "ack NODE". SIGTERM is
+ * "link ID silent|well", "lease", "repair", "repaired",
+ * "waits", "ack NODE". SIGTERM is
  * "leave". With -s or -f this is done by a child, and the parent is its
  * supervisor.
  *
@@ -247,6 +248,8 @@ static void run_command(struct cluster *c, const char *line)
 		tell_lease(c);
 	else if (strcmp(line, "repair\n") == 0)
 		tell_repair(c);
+	else if (strcmp(line, "repaired\n") == 0)
+		cluster_say_repaired(c);
 	else if (strcmp(line, "waits\n") == 0)
 		tell_waits(c);
 	else if (sscanf(line, "ack %79s", what) == 1)

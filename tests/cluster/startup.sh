@@ -6,6 +6,19 @@
 agents
 "$lab" up 3 --token 3000
 
+# A founder that finds nothing to repair says so: nobody else has to ask.
+member member1 1 -f "$agent"
+says member1 "admitted 1 founder"
+echo repaired > member1.in
+says member1 "cleared"
+member member2 2 -f "$agent"
+says member2 "admitted 2"
+heard member2 repair "repair yes"
+for i in 1 2; do
+	echo leave > member$i.in
+	wait_for 60 "its end" test -e member$i.status
+done
+
 # All are there: no need of a fence. The first to ask speaks for all.
 member member1 1 -f "$agent"
 says member1 "admitted 1 founder"

@@ -96,6 +96,10 @@ static int fake_may_repair(struct cluster *c, char *why, size_t why_len)
 	return 0;
 }
 
+static void fake_say_repaired(struct cluster *c)
+{
+}
+
 static int fake_fence_ack(struct cluster *c, const char *node)
 {
 	return -ENOENT;
@@ -147,6 +151,7 @@ static const struct ls_cluster_ops fake_cluster = {
 	.lease_ns = fake_lease_ns,
 	.table = fake_table,
 	.may_repair = fake_may_repair,
+	.say_repaired = fake_say_repaired,
 	.fence_ack = fake_fence_ack,
 	.waits = fake_waits,
 	.wait_text = fake_wait_text,

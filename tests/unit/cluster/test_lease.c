@@ -35,7 +35,7 @@ static void told(void *arg, bool held)
 static int setup(void **state)
 {
 	begun = ended = 0;
-	return lease_open(&lease, &lock, told, NULL);
+	return lease_open(&lease, NULL, &lock, told, NULL);
 }
 
 static int teardown(void **state)
@@ -67,7 +67,7 @@ static void test_runs_out(void **state)
 	lease_extend(&lease, until);
 	until += 50 * NS_PER_MS;
 	lease_extend(&lease, until); /* the thread does not know yet */
-	assert_true(atomic_load(&lease.until_ns) == until);
+	assert_true(atomic_load(lease.until_ns) == until);
 	wait_for_end();
 	assert_true(ended_ns >= until);
 	expect(1, 1);
@@ -78,7 +78,7 @@ static void test_ends_at_once(void **state)
 	lease_extend(&lease, clock_now_ns() + LONG_NS);
 	expect(1, 0);
 	lease_end(&lease);
-	assert_true(atomic_load(&lease.until_ns) == 0);
+	assert_true(atomic_load(lease.until_ns) == 0);
 	expect(1, 1);
 	lease_end(&lease);
 	expect(1, 1);
@@ -93,6 +93,22 @@ static void test_late(void **state)
 	expect(0, 0);
 }
 
+/* Readers may outlive the lease. */
+static void test_kept_elsewhere(void **state)
+{
+	uint64_t until = clock_now_ns() + LONG_NS;
+	_Atomic uint64_t kept = 1;
+
+	begun = ended = 0;
+	lease_open(&lease, &kept, &lock, told, NULL);
+	assert_int_equal(atomic_load(&kept), 0);
+	lease_extend(&lease, until);
+	assert_true(atomic_load(&kept) == until);
+	lease_end(&lease);
+	lease_close(&lease);
+	assert_int_equal(atomic_load(&kept), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -100,6 +116,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ends_at_once, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_late, setup, teardown),
+		cmocka_unit_test(test_kept_elsewhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
