@@ -73,10 +73,11 @@ void membership_withdrawn(struct membership *m);
 void membership_mounted(struct membership *m, struct fs *fs);
 
 /*
- * May requests be answered now, from locks that are held? wait: return when so,
- * or when they are to fail.
+ * May requests be answered now, from locks that are held? Also if they are to
+ * fail: with a volume that is lost. The other one returns when so.
  */
-bool membership_may_serve(struct membership *m, bool wait);
+bool membership_may_serve(struct membership *m);
+void membership_await_service(struct membership *m);
 
 /* An unmount begins. */
 void membership_leaving(struct membership *m);

@@ -384,9 +384,14 @@ static void on_ready(void *arg)
 		fuse_conn_mountpoint(p->conn));
 }
 
-static bool may_serve(void *arg, bool wait)
+static bool may_serve(void *arg)
 {
-	return membership_may_serve(arg, wait);
+	return membership_may_serve(arg);
+}
+
+static void await_service(void *arg)
+{
+	membership_await_service(arg);
 }
 
 static void set_policy(struct process *p, struct fuse_front_params *front)
@@ -400,6 +405,7 @@ static void set_policy(struct process *p, struct fuse_front_params *front)
 	front->policy.attr_known_ms = 0;
 	front->policy.locks = !p->req->opt.localflocks;
 	front->may_serve = may_serve;
+	front->await_service = await_service;
 	front->arg = p->membership;
 }
 

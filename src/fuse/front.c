@@ -84,6 +84,7 @@ int fuse_front_create(const struct fuse_front_params *params,
 	front->conn = params->conn;
 	front->who = params->who;
 	front->may_serve = params->may_serve;
+	front->await_service = params->await_service;
 	front->arg = params->arg;
 	err = fuse_policy_init(&front->policy, &params->policy);
 	if (err) {
@@ -139,18 +140,33 @@ static bool op_gives_back(uint32_t opcode)
 	}
 }
 
-/*
- * What we hold is ours only while the cluster hears us (DESIGN 4.6). 0, or
- * -EAGAIN for a reader, which must not wait.
- */
-static int await_service(struct fuse_front *front, enum fuse_place place)
+/* What we hold is ours only while the cluster hears us (DESIGN 4.6). */
+static bool may_serve(const struct fuse_front *front)
 {
-	if (!front->may_serve || front->may_serve(front->arg, false))
-		return 0;
-	if (place == FUSE_INLINE)
-		return -EAGAIN;
-	front->may_serve(front->arg, true);
-	return 0;
+	return !front->may_serve || front->may_serve(front->arg);
+}
+
+/*
+ * The right may have ended while the request was served: what we have found is
+ * true again if it comes back, since no lock has been lost then.
+ */
+static int front_answer(void *ctx, const struct fuse_request *req, int result)
+{
+	struct fuse_front *front = ctx;
+
+	if (!front->may_serve || op_gives_back(req->opcode))
+		return result;
+	if (!front->may_serve(front->arg))
+		return FUSE_LATER;
+	return ug_unlikely(fs_is_withdrawn(front->fs)) ? -EIO : result;
+}
+
+static void front_await(void *ctx)
+{
+	struct fuse_front *front = ctx;
+
+	if (front->await_service)
+		front->await_service(front->arg);
 }
 
 static int front_handle(void *ctx, const struct fuse_request *req,
@@ -174,9 +190,8 @@ static int front_handle(void *ctx, const struct fuse_request *req,
 
 	if (!fn)
 		return -ENOSYS;
-	if (!op_gives_back(req->opcode) && !reply->carry &&
-	    await_service(front, place))
-		return -EAGAIN;
+	if (!op_gives_back(req->opcode) && !reply->carry && !may_serve(front))
+		return FUSE_LATER;
 	if (ug_unlikely(fs_is_withdrawn(front->fs)) &&
 	    !op_gives_back(req->opcode) && !reply->carry)
 		return -EIO;
@@ -186,4 +201,6 @@ static int front_handle(void *ctx, const struct fuse_request *req,
 const struct fuse_handler fuse_front_handler = {
 	.start = front_start,
 	.handle = front_handle,
+	.answer = front_answer,
+	.await = front_await,
 };

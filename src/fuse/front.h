@@ -35,10 +35,12 @@ struct fuse_front_params {
 	const char *who;	/* for the log; borrowed */
 	struct fuse_policy_options policy;
 	/*
-	 * May requests be answered now, from what is in memory? With wait it
-	 * returns when they may, or are to fail. NULL: always.
+	 * May requests be answered now, from what is in memory? Also if they
+	 * are to fail. Asked before and after each. NULL: always.
 	 */
-	bool (*may_serve)(void *arg, bool wait);
+	bool (*may_serve)(void *arg);
+	/* Return when may_serve(). */
+	void (*await_service)(void *arg);
 	void *arg;
 };
 

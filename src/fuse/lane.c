@@ -67,6 +67,25 @@ static struct fuse_slot *queue_pop(struct lane *lane)
 	return slot;
 }
 
+/* The lane's lock is held, and let go meanwhile. */
+static void await_service(struct lane *lane)
+{
+	if (!lane->params.await)
+		return;
+	pthread_mutex_unlock(&lane->lock);
+	lane->params.await(lane->params.arg);
+	pthread_mutex_lock(&lane->lock);
+}
+
+/* The first of the queue when it may be served; NULL: there is none. */
+static struct fuse_slot *next_slot(struct lane *lane)
+{
+	if (cds_list_empty(&lane->queue))
+		return NULL;
+	await_service(lane);
+	return cds_list_empty(&lane->queue) ? NULL : queue_pop(lane);
+}
+
 /* Sleep until woken. False: nobody has wanted this thread, it should end. */
 static bool thread_idle(struct lane *lane, struct idler *idler)
 {
@@ -96,10 +115,10 @@ static bool thread_idle(struct lane *lane, struct idler *idler)
 
 static void thread_loop(struct lane *lane, struct idler *idler)
 {
-	for (;;) {
-		while (!cds_list_empty(&lane->queue)) {
-			struct fuse_slot *slot = queue_pop(lane);
+	struct fuse_slot *slot;
 
+	for (;;) {
+		while ((slot = next_slot(lane))) {
 			pthread_mutex_unlock(&lane->lock);
 			lane->params.serve(lane->params.arg, slot);
 			pthread_mutex_lock(&lane->lock);

@@ -23,6 +23,11 @@ struct lane_params {
 	const char *name;     /* of its threads; at most 15 bytes */
 	unsigned threads_min; /* at least 1 */
 	unsigned threads_max;
+	/*
+	 * Before each request is taken from the queue, where it can be
+	 * interrupted meanwhile: return when it may be served. NULL: at once.
+	 */
+	void (*await)(void *arg);
 	void (*serve)(void *arg, struct fuse_slot *slot);
 	void *arg;
 };

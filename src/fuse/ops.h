@@ -21,7 +21,8 @@ struct fuse_front {
 	struct fuse_conn *conn;
 	const char *who;
 	struct fuse_policy policy;
-	bool (*may_serve)(void *arg, bool wait); /* NULL: always */
+	bool (*may_serve)(void *arg); /* NULL: always */
+	void (*await_service)(void *arg);
 	void *arg;
 };
 

@@ -48,6 +48,24 @@ static int slot_handle(struct fuse_session *session, struct fuse_slot *slot,
 					       &slot->reply, place);
 }
 
+/* The result to answer with, FUSE_TO_NOTIFIER, FUSE_LATER; inline -EAGAIN. */
+static int slot_serve(struct fuse_session *session, struct fuse_slot *slot,
+		      enum fuse_place place)
+{
+	const struct fuse_handler *handler = session->params.handler;
+	int result = slot->result;
+
+	if (!slot->served)
+		result = slot_handle(session, slot, place);
+	if (result > 0 || (result == -EAGAIN && place == FUSE_INLINE) ||
+	    !handler->answer)
+		return result;
+	slot->result = result;
+	result = handler->answer(session->params.ctx, &slot->req, result);
+	slot->served = result == FUSE_LATER;
+	return result;
+}
+
 /* What others may be waiting for: DESIGN 6.4. */
 static bool request_is_urgent(const struct fuse_request *req)
 {
@@ -70,7 +88,9 @@ static void slot_hand_over(struct fuse_session *session, struct fuse_slot *slot,
 {
 	enum lane_kind kind = LANE_WORK;
 
-	if (why == FUSE_TO_NOTIFIER)
+	if (why == FUSE_LATER)
+		kind = LANE_LATER;
+	else if (why == FUSE_TO_NOTIFIER)
 		kind = LANE_NOTIFIER;
 	else if (request_is_urgent(&slot->req))
 		kind = LANE_URGENT;
@@ -97,9 +117,9 @@ void session_serve_queued(void *arg, struct fuse_slot *slot)
 {
 	struct session_lane *own = arg;
 	struct fuse_session *session = own->session;
-	int result = slot_handle(session, slot, own->place);
+	int result = slot_serve(session, slot, own->place);
 
-	if (result == FUSE_TO_NOTIFIER) {
+	if (result == FUSE_TO_NOTIFIER || result == FUSE_LATER) {
 		slot_hand_over(session, slot, result);
 		return;
 	}
@@ -107,6 +127,24 @@ void session_serve_queued(void *arg, struct fuse_slot *slot)
 	counter_inc_shared(&session->count.lane_ns[histogram_slot(
 		fuse_now_ns() - slot->read_ns)]);
 	slot_put(session->pool, slot);
+}
+
+/*
+ * Answers leave again: to where it would have been tried at once. At the end
+ * of the session that is nowhere but here.
+ */
+void session_serve_later(void *arg, struct fuse_slot *slot)
+{
+	struct session_lane *own = arg;
+	bool closed;
+
+	pthread_mutex_lock(&own->session->lock);
+	closed = own->session->lanes_closed;
+	pthread_mutex_unlock(&own->session->lock);
+	if (closed || slot->served)
+		session_serve_queued(arg, slot);
+	else
+		slot_hand_over(own->session, slot, -EAGAIN);
 }
 
 static void session_interrupt(struct fuse_session *session, uint64_t unique)
@@ -163,8 +201,9 @@ static void reader_try(struct reader *reader)
 	int result;
 
 	slot->reply.carry = 0;
-	result = slot_handle(reader->session, slot, FUSE_INLINE);
-	if (result == -EAGAIN || result == FUSE_TO_NOTIFIER) {
+	slot->served = false;
+	result = slot_serve(reader->session, slot, FUSE_INLINE);
+	if (result == -EAGAIN || result > 0) {
 		reader_hand_over(reader, result);
 		return;
 	}

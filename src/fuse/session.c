@@ -140,6 +140,14 @@ void fuse_session_destroy(struct fuse_session *session)
 
 /* ---- beginning ---- */
 
+static void await_service(void *arg)
+{
+	const struct session_lane *own = arg;
+	const struct fuse_session_params *params = &own->session->params;
+
+	params->handler->await(params->ctx);
+}
+
 static int lanes_begin(struct fuse_session *session)
 {
 	const struct {
@@ -153,7 +161,9 @@ static int lanes_begin(struct fuse_session *session)
 				  FUSE_WORKER },
 		[LANE_NOTIFIER] = { "ugfs-inval", NOTIFIER_THREADS_MIN,
 				    NOTIFIER_THREADS_MAX, FUSE_NOTIFIER },
+		[LANE_LATER] = { "ugfs-later", 1, 1, FUSE_WORKER },
 	};
+	bool later = session->params.handler->await;
 	int err = 0;
 
 	for (unsigned i = 0; i < LANES && !err; i++) {
@@ -165,6 +175,11 @@ static int lanes_begin(struct fuse_session *session)
 			.serve = session_serve_queued,
 			.arg = own,
 		};
+
+		if (i == LANE_LATER && later) {
+			params.await = await_service;
+			params.serve = session_serve_later;
+		}
 
 		own->session = session;
 		own->place = kinds[i].place;
@@ -292,8 +307,12 @@ static void session_wait(struct fuse_session *session)
 
 /* ---- ending ---- */
 
+/* In the order of their numbers: what any of them puts off ends in the last. */
 static void lanes_end(struct fuse_session *session)
 {
+	pthread_mutex_lock(&session->lock);
+	session->lanes_closed = true;
+	pthread_mutex_unlock(&session->lock);
 	for (unsigned i = 0; i < LANES; i++) {
 		struct session_lane *own = &session->lanes[i];
 		struct lane *lane;

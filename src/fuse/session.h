@@ -45,6 +45,11 @@ enum fuse_place {
 
 /* From an inline or worker call: call me again on the notifier lane. */
 #define FUSE_TO_NOTIFIER 1
+/*
+ * Nothing is answered now, but later: call me again when await() has returned.
+ * From inline and worker calls, before any visible effect; also from answer().
+ */
+#define FUSE_LATER 2
 
 struct fuse_handler {
 	/*
@@ -61,6 +66,14 @@ struct fuse_handler {
 	 */
 	int (*handle)(void *ctx, const struct fuse_request *req,
 		      struct fuse_reply *reply, enum fuse_place place);
+	/*
+	 * The request has been served with this result: the one to answer with,
+	 * or FUSE_LATER if nothing may be answered any more, until await()
+	 * returns and this is asked again. NULL: the result.
+	 */
+	int (*answer)(void *ctx, const struct fuse_request *req, int result);
+	/* Wait until requests are answered. Needed by who says FUSE_LATER. */
+	void (*await)(void *ctx);
 };
 
 struct fuse_session_params {

@@ -21,6 +21,7 @@ enum lane_kind {
 	LANE_WORK,     /* what waits for the disk */
 	LANE_URGENT,   /* what others wait for: never behind the former */
 	LANE_NOTIFIER, /* what waits for the kernel */
+	LANE_LATER,    /* what waits for the right to answer at all */
 	LANES,
 };
 
@@ -61,6 +62,7 @@ struct fuse_session {
 	bool interrupts_queued; /* a queued request is marked interrupted */
 	unsigned readers_alive;
 	bool notifier_closed; /* no request goes there any more */
+	bool lanes_closed;    /* nor from one of the others to another */
 	bool ending;
 	int result; /* of fuse_session_run() */
 	/* DESTROY has been read, and is answered last of all. */
@@ -72,6 +74,7 @@ struct fuse_session {
 /* What runs on the threads: reader.c. */
 void *reader_main(void *arg);
 void session_serve_queued(void *arg, struct fuse_slot *slot);
+void session_serve_later(void *arg, struct fuse_slot *slot);
 
 /* The signal that gets a reader out of read(). */
 #define READER_SIGNAL SIGURG

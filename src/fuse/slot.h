@@ -61,6 +61,8 @@ struct fuse_slot {
 	struct fuse_reply reply;
 	int fd;		  /* it was read from, and is answered to */
 	bool interrupted; /* INTERRUPT has come for it */
+	bool served;	  /* with this result, which cannot be answered yet */
+	int result;
 	uint64_t read_ns; /* CLOCK_MONOTONIC when it was handed over */
 };
 

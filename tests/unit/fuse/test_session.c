@@ -36,6 +36,7 @@ struct rig {
 	pthread_cond_t changed;
 	bool gate_open;
 	unsigned at_gate;
+	bool mute; /* nothing may be answered but FORGET, so to say */
 	unsigned forgets;
 	bool ready;
 	enum fuse_place last_place;
@@ -68,6 +69,8 @@ static int handle_locked(struct rig *rig, const struct fuse_request *req,
 			 struct fuse_reply *reply, enum fuse_place place)
 {
 	rig->last_place = place;
+	if (rig->mute && req->opcode != FUSE_FORGET)
+		return FUSE_LATER;
 	switch (req->opcode) {
 	case FUSE_FSYNC:
 		return wait_at_gate(rig, place);
@@ -116,9 +119,32 @@ static int rig_handle(void *ctx, const struct fuse_request *req,
 	return result;
 }
 
+static int rig_may_answer(void *ctx, const struct fuse_request *req, int result)
+{
+	struct rig *rig = ctx;
+	bool mute;
+
+	pthread_mutex_lock(&rig->lock);
+	mute = rig->mute;
+	pthread_mutex_unlock(&rig->lock);
+	return mute ? FUSE_LATER : result;
+}
+
+static void rig_await(void *ctx)
+{
+	struct rig *rig = ctx;
+
+	pthread_mutex_lock(&rig->lock);
+	while (rig->mute)
+		pthread_cond_wait(&rig->changed, &rig->lock);
+	pthread_mutex_unlock(&rig->lock);
+}
+
 static const struct fuse_handler rig_handler = {
 	.start = rig_start,
 	.handle = rig_handle,
+	.answer = rig_may_answer,
+	.await = rig_await,
 };
 
 /* ---- the kernel ---- */
@@ -235,6 +261,14 @@ static void rig_open_gate(struct rig *rig)
 	pthread_mutex_unlock(&rig->lock);
 }
 
+static void rig_set_mute(struct rig *rig, bool mute)
+{
+	pthread_mutex_lock(&rig->lock);
+	rig->mute = mute;
+	pthread_cond_broadcast(&rig->changed);
+	pthread_mutex_unlock(&rig->lock);
+}
+
 static void rig_wait_at_gate(struct rig *rig, unsigned n)
 {
 	pthread_mutex_lock(&rig->lock);
@@ -292,6 +326,7 @@ static int teardown(void **state)
 	struct rig *rig = *state;
 
 	rig_open_gate(rig);
+	rig_set_mute(rig, false);
 	fuse_session_stop(rig->session);
 	rig_join(rig);
 	fuse_session_destroy(rig->session);
@@ -507,6 +542,94 @@ static void test_stop_answers_all(void **state)
 		rig_answer(rig, &unique, &error);
 }
 
+/* The reader has come to all that was sent, and nothing has been answered. */
+static void rig_expect_silence(struct rig *rig)
+{
+	struct pollfd pfd = { .fd = rig->kernel, .events = POLLIN };
+	struct fuse_forget_in in = { .nlookup = 1 };
+	bool seen = false;
+
+	rig_send(rig, FUSE_FORGET, &in, sizeof(in), "", 0);
+	while (!seen) {
+		pthread_mutex_lock(&rig->lock);
+		seen = rig->forgets;
+		pthread_mutex_unlock(&rig->lock);
+	}
+	assert_int_equal(poll(&pfd, 1, 0), 0);
+}
+
+/* No thread waits for the right to answer but one, whatever comes. */
+static void test_later(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t unique;
+	int error;
+
+	rig_set_mute(rig, true);
+	for (unsigned i = 0; i < 20; i++)
+		rig_send_fsync(rig);
+	rig_expect_silence(rig);
+	rig_open_gate(rig);
+	rig_set_mute(rig, false);
+	for (unsigned i = 0; i < 20; i++) {
+		rig_answer(rig, &unique, &error);
+		assert_int_equal(error, 0);
+	}
+	assert_int_equal(rig->at_gate, 20);
+}
+
+/* What was served while the right was lost is not served a second time. */
+static void test_answer_is_late(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t unique = rig_send_fsync(rig);
+
+	rig_wait_at_gate(rig, 1);
+	rig_set_mute(rig, true);
+	rig_open_gate(rig);
+	rig_expect_silence(rig);
+	rig_set_mute(rig, false);
+	rig_expect(rig, unique, 0);
+	assert_int_equal(rig->at_gate, 1);
+}
+
+static void test_later_is_interrupted(void **state)
+{
+	struct rig *rig = *state;
+	struct fuse_interrupt_in in;
+	uint64_t first, second;
+
+	rig_set_mute(rig, true);
+	first = rig_send_getattr(rig);
+	second = rig_send_getattr(rig);
+	in.unique = first;
+	rig_send(rig, FUSE_INTERRUPT, &in, sizeof(in), "", 0);
+	rig_expect(rig, first, -EINTR);
+	rig_set_mute(rig, false);
+	rig_expect(rig, second, 0);
+}
+
+/* The end of a session waits for the right, too, and loses no request. */
+static void test_stop_while_mute(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t unique;
+	int error;
+
+	rig_set_mute(rig, true);
+	rig_open_gate(rig);
+	for (unsigned i = 0; i < 8; i++)
+		rig_send_fsync(rig);
+	rig_expect_silence(rig);
+	fuse_session_stop(rig->session);
+	rig_set_mute(rig, false);
+	assert_int_equal(rig_join(rig), 0);
+	for (unsigned i = 0; i < 8; i++) {
+		rig_answer(rig, &unique, &error);
+		assert_int_equal(error, 0);
+	}
+}
+
 /* umount waits until the volume is at rest. */
 static void test_destroy_is_answered_last(void **state)
 {
@@ -572,10 +695,15 @@ int main(void)
 		RUNNING(test_strange_requests),
 		RUNNING(test_interrupt),
 		RUNNING(test_stop_answers_all),
+		RUNNING(test_later),
+		RUNNING(test_answer_is_late),
+		RUNNING(test_stop_while_mute),
 		RUNNING(test_destroy_is_answered_last),
 		cmocka_unit_test_setup_teardown(test_bounded_requests,
 						setup_bounded, teardown),
 		cmocka_unit_test_setup_teardown(test_interrupt_of_the_stuck,
+						setup_impatient, teardown),
+		cmocka_unit_test_setup_teardown(test_later_is_interrupted,
 						setup_impatient, teardown),
 		cmocka_unit_test_setup_teardown(test_old_kernel, setup,
 						teardown),
