@@ -99,7 +99,7 @@ struct inode {
 	struct glock *i_iopen;		/* NULL: no other nodes */
 	struct glock_holder i_iopen_gh; /* SH, while there are handles */
 
-	/* icache.c's, under the list locks */
+	/* icache_lists.c's, under the lock of the lists */
 	struct cds_list_head i_lru;
 	struct cds_list_head i_dirty;
 	uint64_t i_dirtied_ns; /* CLOCK_MONOTONIC, when put on the dirty list */
@@ -122,7 +122,7 @@ static inline bool inode_is_jdata(const struct inode *ip)
 	return ip->i_flags & GFS2_DIF_JDATA;
 }
 
-/* ---- getting inodes (icache.c) ---- */
+/* ---- getting inodes (icache.c, icache_lists.c) ---- */
 
 int icache_create(struct fs *fs, uint64_t unreferenced_max);
 /* Every inode must be unreferenced and clean. */
