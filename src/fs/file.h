@@ -6,7 +6,8 @@
  *   pages.c       states of a file's pages, promised space
  *   fill.c        pages in from the device
  *   file_read.c, readahead.c, file_write.c, file_direct.c   requests
- *   writeback.c, wb_place.c, wb_io.c, wb_commit.c, file_jdata.c   pages out
+ *   piece.c, piece_plan.c     pages changed by a write
+ *   writeback.c, wb_*.c, file_jdata.c   pages out
  *   file_size.c   the size; file_sync.c, file_open.c
  *
  * Only these, and tests, include this header. Who may change what:
