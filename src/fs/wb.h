@@ -2,8 +2,10 @@
 /*
  * wb.h - one inode's part of a write-back, between the files that do it.
  *
- *   writeback.c   collect dirty pages, write, finish; which inodes, in rounds
+ *   writeback.c   which inodes, in rounds; the steps of a round
+ *   wb_collect.c  dirty pages
  *   wb_place.c    where the blocks are, or will be
+ *   wb_io.c       the data to the device
  *   wb_commit.c   the transactions
  *   file_jdata.c  the contents of journaled blocks, in the transaction
  */
@@ -91,6 +93,12 @@ static inline void *wb_memory(const struct wb_chunk *wc, const struct page *pg,
 	       ((size_t)block << wc->wc_ip->i_fs->fs_geom.bshift);
 }
 
+/*
+ * The next dirty pages of the inode, up to a bound; says of what kind they are.
+ * -ENOMEM: what has been collected stays so.
+ */
+int wb_collect(struct wb_chunk *wc);
+
 /* Append a run. -ENOMEM. */
 int wb_add_run(struct wb_chunk *wc, const struct wb_run *run);
 
@@ -101,6 +109,12 @@ int wb_add_run(struct wb_chunk *wc, const struct wb_run *run);
  * -EAGAIN rather than wait for the lock of a group.
  */
 int wb_place(struct wb_chunk *wc, bool nowait);
+
+/*
+ * Write the data of all chunks that have some, and wait. A chunk has failed, in
+ * its wc_err, if any of its requests has.
+ */
+void wb_write(struct wb_chunk *chunks, unsigned n);
 
 /*
  * Enter the new places and the size into the metadata, if there is anything to

@@ -4,11 +4,9 @@
  *
  * A round takes one chunk of each of its inodes and goes through these steps:
  *
- *   collect   dirty pages in file order, marked as being written; a page that
- *             is changed from now on is dirty again, and goes once more
+ *   collect   dirty pages in file order, marked as being written (wb_collect.c)
  *   place     where the blocks are, or will be (wb_place.c)
- *   write     all chunks' runs, sorted by address, neighbours merged, several
- *             requests at once; and wait
+ *   write     all chunks' runs, and wait (wb_io.c)
  *   commit    one transaction per inode (wb_commit.c)
  *   finish    marks off; after a failure everything is dirty again
  *
@@ -27,250 +25,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "fs/iolist.h"
 #include "fs/wb.h"
 #include "fs/work.h"
 
 /* Pages of one round. */
 #define ROUND_PAGES_MAX 4096u
 #define ROUND_INODES_MAX 256u
-
-/* ---- collect ---- */
-
-static int add_page(struct wb_chunk *wc, struct page *pg)
-{
-	if (wc->wc_npages == wc->wc_pages_cap) {
-		unsigned cap = UG_MAX(2 * wc->wc_pages_cap, 8u);
-		struct page **pages =
-			realloc(wc->wc_pages, cap * sizeof(*pages));
-
-		if (!pages)
-			return -ENOMEM;
-		wc->wc_pages = pages;
-		wc->wc_pages_cap = cap;
-	}
-	wc->wc_pages[wc->wc_npages++] = pg;
-	return 0;
-}
-
-/* Runs of the dirty blocks of the page just added. */
-static int add_runs(struct wb_chunk *wc, const struct page *pg, uint8_t dirty)
-{
-	unsigned shift = page_blocks_shift(wc->wc_ip);
-
-	while (dirty) {
-		unsigned block = (unsigned)__builtin_ctz(dirty);
-		unsigned n = (unsigned)__builtin_ctz(~(dirty >> block));
-		struct wb_run run = {
-			.lblock = (pg->pg_index << shift) + block,
-			.count = n,
-			.page = wc->wc_npages - 1,
-		};
-		struct wb_run *last =
-			wc->wc_nruns ? &wc->wc_runs[wc->wc_nruns - 1] : NULL;
-
-		if (last && last->lblock + last->count == run.lblock)
-			last->count += n;
-		else if (wb_add_run(wc, &run))
-			return -ENOMEM;
-		dirty &= (uint8_t)~page_range(block, block + n);
-	}
-	return 0;
-}
-
-/*
- * Pointer blocks that mapping the leaf's blocks may change, if there are any to
- * map.
- */
-static uint32_t leaf_meta(struct wb_chunk *wc, const struct pleaf *leaf)
-{
-	unsigned shift = page_blocks_shift(wc->wc_ip);
-
-	if (!leaf->delayed)
-		return 0;
-	return tree_meta_max(wc->wc_ip, leaf->n.first << shift,
-			     LEAF_PAGES << shift);
-}
-
-static unsigned pages_max(const struct inode *ip)
-{
-	return inode_is_jdata(ip) ? WB_PAGES_JDATA : WB_PAGES_MAX;
-}
-
-/* i_lock and pp_lock held. On failure what has been collected stays so. */
-static int collect_pages(struct wb_chunk *wc)
-{
-	struct pagetable *t = &wc->wc_pp->pp_table;
-	unsigned max = pages_max(wc->wc_ip);
-	struct pleaf *leaf = NULL;
-	struct page *pg;
-	int err = 0;
-
-	while (!err && wc->wc_npages < max &&
-	       (pg = pagetable_next(t, wc->wc_next, true)) != NULL &&
-	       pg->pg_index < wc->wc_end) {
-		struct pleaf *its = pagetable_leaf(t, pg->pg_index);
-		uint32_t meta = its != leaf ? leaf_meta(wc, its) : 0;
-		uint8_t dirty = pg->pg_dirty;
-
-		if (wc->wc_npages && wc->wc_meta + meta > WB_META_MAX)
-			break;
-		err = add_page(wc, pg);
-		if (err)
-			break;
-		page_begin_write(wc->wc_pp, pg);
-		err = add_runs(wc, pg, dirty);
-		wc->wc_meta += meta;
-		wc->wc_next = pg->pg_index + 1;
-		leaf = its;
-	}
-	return err;
-}
-
-static int collect(struct wb_chunk *wc)
-{
-	struct inode *ip = wc->wc_ip;
-	struct pages *pp = wc->wc_pp;
-	int err = 0;
-
-	wc->wc_kind = WB_NOTHING;
-	pthread_rwlock_rdlock(&ip->i_lock);
-	pthread_mutex_lock(&pp->pp_lock);
-	wc->wc_size = ip->i_size;
-	if (pagetable_next(&pp->pp_table, wc->wc_next, true)) {
-		bool in_dinode = !ip->i_height;
-
-		if (in_dinode && ip->i_size <= ip->i_fs->fs_geom.stuffed_max)
-			wc->wc_kind = WB_STUFFED;
-		/* What leaves the dinode must be in the transaction that
-		 * clears it. */
-		else if (in_dinode)
-			wc->wc_next = 0;
-		if (wc->wc_kind == WB_NOTHING)
-			err = collect_pages(wc);
-	}
-	pthread_mutex_unlock(&pp->pp_lock);
-	inode_rwunlock(ip);
-	if (wc->wc_npages)
-		wc->wc_kind = inode_is_jdata(ip) ? WB_JDATA : WB_DATA;
-	return err;
-}
-
-/* ---- write ---- */
-
-struct run_ref {
-	struct wb_chunk *wc;
-	struct wb_run *run;
-};
-
-static int ref_compare(const void *a, const void *b)
-{
-	uint64_t x = ((const struct run_ref *)a)->run->pblock;
-	uint64_t y = ((const struct run_ref *)b)->run->pblock;
-
-	return (x > y) - (x < y);
-}
-
-static bool has_data(const struct wb_chunk *wc)
-{
-	return !wc->wc_err && wc->wc_kind == WB_DATA;
-}
-
-/* All runs of the round by address; NULL: no memory. */
-static struct run_ref *sorted_runs(struct wb_chunk *chunks, unsigned n,
-				   unsigned *count)
-{
-	struct run_ref *refs;
-	unsigned total = 0, k = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		total += has_data(&chunks[i]) ? chunks[i].wc_nruns : 0;
-	*count = total;
-	refs = malloc(UG_MAX(total, 1u) * sizeof(*refs));
-	if (!refs)
-		return NULL;
-	for (unsigned i = 0; i < n; i++) {
-		struct wb_chunk *wc = &chunks[i];
-
-		if (!has_data(wc))
-			continue;
-		for (unsigned r = 0; r < wc->wc_nruns; r++)
-			refs[k++] = (struct run_ref){ wc, &wc->wc_runs[r] };
-	}
-	if (total)
-		qsort(refs, total, sizeof(*refs), ref_compare);
-	return refs;
-}
-
-static int list_run(struct iolist *list, struct wb_chunk *wc,
-		    struct wb_run *run)
-{
-	unsigned bshift = wc->wc_ip->i_fs->fs_geom.bshift;
-	uint32_t done = 0;
-
-	while (done < run->count) {
-		struct page *pg;
-		unsigned block;
-		uint32_t n = wb_piece(wc, run, done, &pg, &block);
-		int req = iolist_add(list, wb_memory(wc, pg, block),
-				     (size_t)n << bshift,
-				     (run->pblock + done) << bshift);
-
-		if (req < 0)
-			return req;
-		if (!done)
-			run->req_first = (unsigned)req;
-		run->req_last = (unsigned)req;
-		done += n;
-	}
-	return 0;
-}
-
-/* A chunk has failed if any of its requests has. */
-static void note_results(const struct iolist *list, const struct run_ref *refs,
-			 unsigned count)
-{
-	for (unsigned i = 0; i < count; i++) {
-		const struct wb_run *run = refs[i].run;
-
-		for (unsigned r = run->req_first; r <= run->req_last; r++) {
-			if (list->il_reqs[r].result)
-				refs[i].wc->wc_err = list->il_reqs[r].result;
-		}
-	}
-}
-
-static void fail_all(struct wb_chunk *chunks, unsigned n, int err)
-{
-	for (unsigned i = 0; i < n; i++) {
-		if (has_data(&chunks[i]))
-			chunks[i].wc_err = err;
-	}
-}
-
-static void write_data(struct wb_chunk *chunks, unsigned n)
-{
-	struct iolist list;
-	unsigned count;
-	struct run_ref *refs = sorted_runs(chunks, n, &count);
-	int err = refs ? 0 : -ENOMEM;
-
-	iolist_init(&list, IOREQ_WRITE);
-	for (unsigned i = 0; !err && i < count; i++)
-		err = list_run(&list, refs[i].wc, refs[i].run);
-	if (err) {
-		fail_all(chunks, n, err);
-	} else if (count) {
-		iolist_run(&list, chunks->wc_ip->i_fs->fs_pool);
-		note_results(&list, refs, count);
-	}
-	iolist_free(&list);
-	free(refs);
-	for (unsigned i = 0; i < n; i++) {
-		if (has_data(&chunks[i]))
-			file_note_written(chunks[i].wc_ip);
-	}
-}
 
 /* ---- finish ---- */
 
@@ -379,11 +139,11 @@ static void run_round(struct wb_chunk *chunks, unsigned n)
 		placed = placed || glock_held(&wc->wc_hold.rh_gh);
 	}
 	if (!writeback)
-		write_data(chunks, n);
+		wb_write(chunks, n);
 	for (unsigned i = 0; i < n; i++)
 		commit(&chunks[i]);
 	if (writeback)
-		write_data(chunks, n);
+		wb_write(chunks, n);
 	for (unsigned i = 0; i < n; i++)
 		finish(&chunks[i]);
 	pagepool_writeback_progress(chunks->wc_ip->i_fs->fs_pages);
@@ -393,7 +153,7 @@ static void run_round(struct wb_chunk *chunks, unsigned n)
 static bool next_chunk(struct wb_chunk *wc)
 {
 	chunk_reset(wc);
-	wc->wc_err = collect(wc);
+	wc->wc_err = wb_collect(wc);
 	if (wc->wc_kind == WB_NOTHING && !wc->wc_err)
 		return false;
 	run_round(wc, 1);
@@ -568,7 +328,7 @@ static void batch_add(struct batch *b, struct inode *ip)
 	b->sizes[b->n] = size_now(ip);
 	chunk_init(wc, ip);
 	chunk_reset(wc);
-	wc->wc_err = collect(wc);
+	wc->wc_err = wb_collect(wc);
 	b->pages += wc->wc_npages;
 	b->n++;
 	if (b->n == ROUND_INODES_MAX || b->pages >= ROUND_PAGES_MAX)
