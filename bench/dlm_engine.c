@@ -13,6 +13,7 @@
  *			has given out, and the resident size
  *
  * Usage: dlm_engine [COUNT [ROUNDS [HELD]]]
+ *	  dlm_engine --recovery [COUNT [NODES [BUSY]]]	(dlm_recovery.c)
  * Prints each round, and the best. CPU time of this thread, so that others on
  * the machine count as little as possible.
  */
@@ -23,7 +24,7 @@
 #include <time.h>
 
 #include "base/compiler.h"
-#include "dlm/dlm.h"
+#include "dlm_engine.h"
 
 #define PAIRS 1000000u
 
@@ -32,18 +33,27 @@ static struct dlm_updates out;
 static unsigned held = 10000;
 static uint8_t lvb[DLM_LVB_MAX];
 
-static void die(const char *what, int error)
+void bench_die(const char *what, int error)
 {
 	fprintf(stderr, "dlm_engine: %s: error %d\n", what, error);
 	exit(1);
 }
 
-static double cpu_ns(void)
+double bench_cpu_ns(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
 	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+void bench_name(struct dlm_name *name, unsigned kind, unsigned n)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%8x%16x", kind, n);
+	name->len = 24;
+	memcpy(name->bytes, text, 24);
 }
 
 /* Every call here is granted or done at once. */
@@ -52,10 +62,10 @@ static void give(struct dlm_event *event, const char *what)
 	int error = dlm_step(engine, event, &out);
 
 	if (error)
-		die(what, error);
+		bench_die(what, error);
 	if (event->kind == DLM_EV_LOCK &&
 	    (out.count != 1 || out.list[0].cast.status))
-		die(what, (int)out.count);
+		bench_die(what, (int)out.count);
 	dlm_updates_clear(&out);
 }
 
@@ -69,18 +79,17 @@ static void start(void)
 	int error = dlm_engine_new(&config, &engine);
 
 	if (error)
-		die("engine", error);
+		bench_die("engine", error);
 	event.start.members = &self;
 	event.start.count = 1;
 	give(&event, "start");
 	if (!dlm_is_running(engine))
-		die("start", 0);
+		bench_die("start", 0);
 }
 
 static uint32_t lock(unsigned n, enum dlm_mode mode, bool block)
 {
 	struct dlm_event event = { .kind = DLM_EV_LOCK };
-	char name[32];
 
 	event.lock.mode = mode;
 	event.lock.wants_bast = true;
@@ -88,9 +97,7 @@ static uint32_t lock(unsigned n, enum dlm_mode mode, bool block)
 		event.lock.flags = LKF_VALBLK;
 		event.lock.lvb = lvb;
 	}
-	snprintf(name, sizeof(name), "%8x%16x", 2, n);
-	event.lock.name.len = 24;
-	memcpy(event.lock.name.bytes, name, 24);
+	bench_name(&event.lock.name, 2, n);
 	give(&event, "lock");
 	return event.lock.lkid;
 }
@@ -124,24 +131,24 @@ static double lock_unlock(void)
 	event.lock.wants_bast = true;
 	event.lock.name.len = 24;
 	memset(event.lock.name.bytes, 'n', 24);
-	from = cpu_ns();
+	from = bench_cpu_ns();
 	for (unsigned i = 0; i < PAIRS; i++) {
 		give(&event, "lock");
 		unlock(event.lock.lkid);
 	}
-	return (cpu_ns() - from) / PAIRS;
+	return (bench_cpu_ns() - from) / PAIRS;
 }
 
 static double convert_pairs(void)
 {
 	uint32_t lkid = lock(held, LKM_NL, false);
-	double from = cpu_ns();
+	double from = bench_cpu_ns();
 
 	for (unsigned i = 0; i < PAIRS; i++) {
 		convert(lkid, LKM_EX);
 		convert(lkid, LKM_NL);
 	}
-	from = cpu_ns() - from;
+	from = bench_cpu_ns() - from;
 	unlock(lkid);
 	return from / PAIRS / 2;
 }
@@ -159,7 +166,7 @@ static size_t resident(void)
 	size_t total, pages = 0;
 
 	if (!statm || fscanf(statm, "%zu %zu", &total, &pages) != 2)
-		die("/proc/self/statm", 0);
+		bench_die("/proc/self/statm", 0);
 	fclose(statm);
 	return pages * 4096;
 }
@@ -170,10 +177,10 @@ static void memory(unsigned count, bool block)
 	double from;
 
 	start();
-	from = cpu_ns();
+	from = bench_cpu_ns();
 	for (unsigned i = 0; i < count; i++)
 		lock(i, LKM_NL, block);
-	from = cpu_ns() - from;
+	from = bench_cpu_ns() - from;
 	given = allocated() - before;
 	printf("memory %s value block: %.0f bytes allocated, %.0f resident, "
 	       "per lock of %u; first lock %.0f ns\n",
@@ -188,15 +195,12 @@ static unsigned argument(int argc, char **argv, int n, unsigned preset)
 	return argc > n ? (unsigned)strtoul(argv[n], NULL, 0) : preset;
 }
 
-int main(int argc, char **argv)
+static void measure_calls(unsigned count, unsigned rounds)
 {
-	unsigned count = argument(argc, argv, 1, 1000000);
-	unsigned rounds = argument(argc, argv, 2, 5);
 	double best_lock = 1e12, best_convert = 1e12;
 
-	held = argument(argc, argv, 3, held);
 	if (!count || !rounds)
-		die("usage: dlm_engine [COUNT [ROUNDS [HELD]]]", 0);
+		bench_die("COUNT and ROUNDS must not be 0", 0);
 	memory(count, false);
 	memory(count, true);
 	start();
@@ -214,5 +218,18 @@ int main(int argc, char **argv)
 	       best_lock, best_convert, held);
 	dlm_engine_free(engine);
 	dlm_updates_free(&out);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], "--recovery") == 0) {
+		measure_recovery(argument(argc, argv, 2, 100000),
+				 argument(argc, argv, 3, 3),
+				 argument(argc, argv, 4, 10000));
+		return 0;
+	}
+	held = argument(argc, argv, 3, held);
+	measure_calls(argument(argc, argv, 1, 1000000),
+		      argument(argc, argv, 2, 5));
 	return 0;
 }
