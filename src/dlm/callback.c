@@ -48,7 +48,7 @@ void cast_queue(struct dlm_engine *engine, struct lkb *lkb, int status)
 	cast->bast = LKM_IV;
 	cast->lvb_valid = lvb_read && status == 0 && lkb->lvb;
 	if (cast->lvb_valid)
-		memcpy(cast->lvb, lkb->lvb, engine->config.lvblen);
+		memcpy(cast->lvb, lkb->lvb->bytes, engine->config.lvblen);
 	TRACE(engine, "cast %08x status %d mode %s flags %x", lkb->id, shown,
 	      mode_name(cast->mode), cast->sbflags);
 }

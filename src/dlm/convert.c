@@ -39,7 +39,8 @@ static void convert_down(struct dlm_engine *engine, struct lkb *lkb)
 	send_lkb(engine, lkb, lkb->rsb->master, DLM_MSG_CONVERT, 0);
 	if (mode_lvb(from, lkb->rqmode) == LVB_WRITE) {
 		lvb_wrote(lkb);
-		lkb->lvbseq += (lkb->exflags & LKF_VALBLK) != 0;
+		if (lkb->exflags & LKF_VALBLK)
+			lkb->lvb->seq++;
 	}
 	lkb->grmode = lkb->rqmode;
 	lkb->rqmode = LKM_IV;

@@ -83,7 +83,7 @@ static void free_resources(struct dlm_engine *engine)
 		while (rsb) {
 			struct rsb *next = rsb->hash_next;
 
-			free(rsb->lvb);
+			free(rsb_lvb(rsb));
 			free(rsb);
 			rsb = next;
 		}
@@ -233,8 +233,10 @@ static void fill_resource(const struct dlm_engine *engine,
 	info->lvb_invalid = rsb->flags & RES_LVB_INVALID;
 	info->grant_pending = rsb_is_master(engine, rsb) && grant_is_due(rsb);
 	info->locks = rsb->nlocks;
-	info->lvb = rsb->lvb;
-	info->lvb_seq = rsb->lvbseq;
+	if (!rsb_lvb(rsb))
+		return;
+	info->lvb = rsb->lvb->bytes;
+	info->lvb_seq = rsb->lvb->seq;
 }
 
 static void fill_lock(const struct dlm_engine *engine, const struct lkb *lkb,
@@ -243,7 +245,7 @@ static void fill_lock(const struct dlm_engine *engine, const struct lkb *lkb,
 	*info = (struct dlm_lock_info){
 		.lkid = lkb->id,
 		.remid = lkb->remid,
-		.nodeid = lkb->nodeid,
+		.nodeid = lkb_holder(lkb),
 		.master_copy = lkb_is_mstcpy(lkb),
 		.in_flight = lkb->wait_count > 0,
 		.status = (enum dlm_lock_status)lkb->status,
@@ -282,22 +284,6 @@ static void visit_queue(const struct visit *visit,
 	}
 }
 
-/* Locks on no queue: their request is on the way. */
-static void visit_in_flight(const struct visit *visit,
-			    const struct dlm_resource_info *resource,
-			    const struct rsb *rsb)
-{
-	struct dlm_lock_info info;
-	struct lkb *lkb;
-
-	cds_list_for_each_entry (lkb, &visit->engine->waiters, wait) {
-		if (lkb->rsb != rsb || lkb->status != LKS_NONE)
-			continue;
-		fill_lock(visit->engine, lkb, &info);
-		visit->lock(visit->arg, resource, &info);
-	}
-}
-
 static void visit_rsb(const struct visit *visit, const struct rsb *rsb,
 		      void (*resource)(void *,
 				       const struct dlm_resource_info *))
@@ -313,7 +299,7 @@ static void visit_rsb(const struct visit *visit, const struct rsb *rsb,
 	visit_queue(visit, &info, &rsb->convert);
 	visit_queue(visit, &info, &rsb->waiting);
 	visit_queue(visit, &info, &rsb->lookup);
-	visit_in_flight(visit, &info, rsb);
+	visit_queue(visit, &info, &rsb->in_flight);
 }
 
 void dlm_visit(const struct dlm_engine *engine,

@@ -58,6 +58,7 @@ enum {
 	LKB_CONVERTING = 0x02000000, /* rebuilt with a conversion in flight */
 	LKB_LVB_READ = 0x04000000,   /* lvb is to be handed to the user */
 	LKB_REBUILD = 0x08000000,    /* a LOCK_REPLY is due */
+	/* the highest that lkb_flags has room for: 0x10000000 */
 };
 #define LKB_OVERLAP (LKB_OVERLAP_UNLOCK | LKB_OVERLAP_CANCEL)
 
@@ -87,34 +88,46 @@ enum {
 
 struct rsb;
 
-/* 104 bytes: a million of them are held at once. */
+/* A value block; bytes is as long as the lockspace says. */
+struct lvb {
+	uint32_t seq; /* rises with each write */
+	uint8_t bytes[];
+};
+
+/*
+ * 88 bytes, and 8 of malloc() make a multiple of 16: a million of them are
+ * held at once.
+ */
 struct lkb {
 	struct lkb *next; /* in the queue of its status, circular */
 	struct lkb *prev;
 	struct cds_list_head wait; /* in engine->waiters while in flight */
 	struct rsb *rsb;
-	uint8_t *lvb;
+	struct lvb *lvb; /* its own copy; NULL: never had LKF_VALBLK */
 	uint64_t ctx;
 	uint32_t id;
 	uint32_t remid;
-	int32_t nodeid;	     /* master copy: the holder; else 0 */
-	int32_t wait_nodeid; /* whom the operation in flight went to */
-	uint32_t exflags;
-	uint32_t sbflags;
-	uint32_t flags;
-	uint32_t lvbseq;
+	union {
+		int32_t nodeid; /* master copy: the holder */
+		uint32_t owner; /* of a process here */
+	};
+	int32_t wait_nodeid;	 /* whom the operation in flight went to */
+	uint32_t exflags : 24;	 /* a flag that is above means nothing */
+	uint32_t wait_type : 4;	 /* enum dlm_msg_type of the main operation */
+	uint32_t wait_count : 4; /* replies due */
+	uint32_t flags : 29;
+	uint32_t sbflags : 3;
 	uint32_t pid;
-	uint32_t owner;
 	int8_t grmode;
 	int8_t rqmode;
-	int8_t highbast;	/* highest mode a master has sent a BAST for */
-	int8_t castmode;	/* mode of the last CAST: what the user knows */
+	int8_t highbast : 4;	/* highest mode a master has sent a BAST for */
+	int8_t castmode : 4;	/* mode of the last CAST: what the user knows */
 	uint8_t status : 2;	/* enum dlm_lock_status */
 	uint8_t basts_told : 6; /* bit per mode, since the last CAST */
-	uint8_t wait_type;	/* enum dlm_msg_type of the main operation */
-	uint8_t wait_count;	/* replies due */
 };
-static_assert(sizeof(struct lkb) == 104, "a held lock is to stay small");
+static_assert(sizeof(struct lkb) == 88, "a held lock is to stay small");
+static_assert(LKF_TIMEOUT < 1 << 24, "exflags is too short");
+static_assert(DLM_MSG_PURGE < 16, "wait_type is too short");
 
 struct lkb_queue {
 	struct lkb *first;
@@ -126,17 +139,20 @@ enum rsb_where {
 	RSB_RECORD, /* directory record: another member masters it */
 };
 
+/* Between two steps each of its locks is on one of the five queues. */
 struct rsb {
 	struct rsb *hash_next;
 	struct cds_list_head list; /* in engine->keep, toss, records or todo */
 	struct lkb_queue granted;
 	struct lkb_queue convert;
 	struct lkb_queue waiting;
-	struct lkb_queue lookup; /* parked until the master is known */
-	uint8_t *lvb;
-	uint64_t toss_ns;
+	struct lkb_queue lookup;    /* parked until the master is known */
+	struct lkb_queue in_flight; /* the request is under way */
+	union {
+		struct lvb *lvb;  /* RSB_KEEP; or NULL */
+		uint64_t toss_ns; /* else: since when it is idle */
+	};
 	uint32_t hash;
-	uint32_t lvbseq;
 	uint32_t first_lkid; /* the lock whose request finds the master */
 	int32_t master;
 	uint32_t nlocks;
@@ -285,8 +301,8 @@ int step_reserve(struct dlm_engine *engine, size_t updates);
 int step_reserve_rsb(struct dlm_engine *engine, const struct rsb *rsb);
 struct dlm_update *update_add(struct dlm_engine *engine,
 			      enum dlm_update_kind kind);
-uint8_t *lvb_alloc(struct dlm_engine *engine);
-void lvb_free(struct dlm_engine *engine, uint8_t *lvb);
+struct lvb *lvb_alloc(struct dlm_engine *engine);
+void lvb_free(struct dlm_engine *engine, struct lvb *lvb);
 void trace(struct dlm_engine *engine, const char *fmt, ...) ug_printf(2, 3);
 #define TRACE(engine, ...)                                       \
 	do {                                                     \
@@ -296,6 +312,7 @@ void trace(struct dlm_engine *engine, const char *fmt, ...) ug_printf(2, 3);
 
 /* rsb.c */
 int rsb_table_init(struct dlm_engine *engine);
+struct lvb *rsb_lvb(const struct rsb *rsb);
 struct rsb *rsb_find(struct dlm_engine *engine, const uint8_t *name,
 		     unsigned len, uint32_t hash);
 struct rsb *rsb_create(struct dlm_engine *engine, const uint8_t *name,
@@ -317,6 +334,7 @@ void lkb_free(struct dlm_engine *engine, struct lkb *lkb);
 void lkb_set_status(struct lkb *lkb, enum dlm_lock_status status);
 void lkb_park(struct lkb *lkb);
 void lkb_unpark(struct lkb *lkb);
+void lkb_queue_in_flight(struct lkb *lkb);
 void queue_append(struct lkb_queue *queue, struct lkb *lkb);
 void queue_insert(struct lkb_queue *queue, struct lkb *lkb, struct lkb *before);
 void queue_remove(struct lkb_queue *queue, struct lkb *lkb);
@@ -335,6 +353,11 @@ static inline bool rsb_is_master(const struct dlm_engine *engine,
 				 const struct rsb *rsb)
 {
 	return rsb->master == engine->config.nodeid;
+}
+/* 0: a process here */
+static inline int32_t lkb_holder(const struct lkb *lkb)
+{
+	return lkb_is_mstcpy(lkb) ? lkb->nodeid : 0;
 }
 /* The lock of a process here whose master is elsewhere. */
 static inline bool lkb_is_process_copy(const struct dlm_engine *engine,

@@ -133,7 +133,7 @@ static void grant(struct dlm_engine *engine, struct lkb *lkb)
 	lkb->highbast = LKM_IV;
 	lkb_set_status(lkb, LKS_GRANTED);
 	TRACE(engine, "grant %08x %s node %d", lkb->id, mode_name(lkb->grmode),
-	      lkb->nodeid);
+	      lkb_holder(lkb));
 }
 
 static void grant_queued(struct dlm_engine *engine, struct lkb *lkb)

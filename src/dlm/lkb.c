@@ -110,6 +110,29 @@ static void rsb_set_idle(struct dlm_engine *engine, struct rsb *rsb)
 		      dir && !ours && rsb->master ? RSB_RECORD : RSB_TOSS);
 }
 
+static struct lkb_queue *queue_of(const struct lkb *lkb)
+{
+	struct rsb *rsb = lkb->rsb;
+
+	switch ((enum dlm_lock_status)lkb->status) {
+	case LKS_GRANTED:
+		return &rsb->granted;
+	case LKS_CONVERT:
+		return &rsb->convert;
+	case LKS_WAITING:
+		return &rsb->waiting;
+	case LKS_NONE:
+		break;
+	}
+	return lkb->flags & LKB_PARKED ? &rsb->lookup : &rsb->in_flight;
+}
+
+static void lkb_unqueue(struct lkb *lkb)
+{
+	if (lkb->next)
+		queue_remove(queue_of(lkb), lkb);
+}
+
 /*
  * The lock leaves everything it is on. The last one makes the resource idle,
  * which does not free it: callers may go on using it in this step.
@@ -118,8 +141,7 @@ void lkb_free(struct dlm_engine *engine, struct lkb *lkb)
 {
 	struct rsb *rsb = lkb->rsb;
 
-	lkb_set_status(lkb, LKS_NONE);
-	lkb_unpark(lkb);
+	lkb_unqueue(lkb);
 	waiter_clear(engine, lkb);
 	engine->lkb_table[lkb->id & engine->lkb_mask] = NULL;
 	engine->lkb_count--;
@@ -182,49 +204,40 @@ void queue_remove(struct lkb_queue *queue, struct lkb *lkb)
 	lkb->next = lkb->prev = NULL;
 }
 
-static struct lkb_queue *queue_of(struct lkb *lkb, enum dlm_lock_status status)
-{
-	switch (status) {
-	case LKS_GRANTED:
-		return &lkb->rsb->granted;
-	case LKS_CONVERT:
-		return &lkb->rsb->convert;
-	case LKS_WAITING:
-		return &lkb->rsb->waiting;
-	case LKS_NONE:
-		break;
-	}
-	return NULL;
-}
-
 /*
  * Newest first on the granted queue, tail of the others but for HEADQUE
  * (spec 1.8).
  */
 void lkb_set_status(struct lkb *lkb, enum dlm_lock_status status)
 {
-	if (lkb->status != LKS_NONE)
-		queue_remove(queue_of(lkb, lkb->status), lkb);
+	lkb_unqueue(lkb);
 	lkb->status = status;
 	if (status == LKS_NONE)
 		return;
 	if (status == LKS_GRANTED || (lkb->exflags & LKF_HEADQUE))
-		queue_prepend(queue_of(lkb, status), lkb);
+		queue_prepend(queue_of(lkb), lkb);
 	else
-		queue_append(queue_of(lkb, status), lkb);
+		queue_append(queue_of(lkb), lkb);
 }
 
 void lkb_park(struct lkb *lkb)
 {
 	ug_assert(lkb->status == LKS_NONE && !(lkb->flags & LKB_PARKED));
+	lkb_unqueue(lkb);
 	lkb->flags |= LKB_PARKED;
 	queue_append(&lkb->rsb->lookup, lkb);
 }
 
 void lkb_unpark(struct lkb *lkb)
 {
-	if (!(lkb->flags & LKB_PARKED))
-		return;
+	ug_assert(lkb->flags & LKB_PARKED);
+	lkb_unqueue(lkb);
 	lkb->flags &= ~LKB_PARKED;
-	queue_remove(&lkb->rsb->lookup, lkb);
+}
+
+/* The request of a new lock is on its way. */
+void lkb_queue_in_flight(struct lkb *lkb)
+{
+	if (lkb->status == LKS_NONE && !lkb->next)
+		queue_append(&lkb->rsb->in_flight, lkb);
 }

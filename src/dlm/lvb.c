@@ -17,6 +17,12 @@ static bool has_block(const struct lkb *lkb)
 	return (lkb->exflags & LKF_VALBLK) && lkb->lvb;
 }
 
+static void lvb_copy(const struct dlm_engine *engine, struct lvb *to,
+		     const struct lvb *from)
+{
+	memcpy(to, from, sizeof(*to) + engine->config.lvblen);
+}
+
 static void set_doubt(struct lkb *lkb, bool doubt)
 {
 	lkb->flags &= ~(uint32_t)LKB_LVB_DOUBT;
@@ -38,10 +44,9 @@ static void lvb_read(struct dlm_engine *engine, struct lkb *lkb)
 	if (!has_block(lkb))
 		return;
 	if (rsb->lvb)
-		memcpy(lkb->lvb, rsb->lvb, engine->config.lvblen);
+		lvb_copy(engine, lkb->lvb, rsb->lvb);
 	else
-		memset(lkb->lvb, 0, engine->config.lvblen);
-	lkb->lvbseq = rsb->lvbseq;
+		memset(lkb->lvb, 0, sizeof(*lkb->lvb) + engine->config.lvblen);
 	lkb->flags |= LKB_LVB_READ;
 	set_doubt(lkb, rsb->flags & RES_LVB_INVALID);
 }
@@ -59,8 +64,8 @@ static void lvb_write(struct dlm_engine *engine, struct lkb *lkb)
 		return;
 	if (!rsb->lvb)
 		rsb->lvb = lvb_alloc(engine);
-	memcpy(rsb->lvb, lkb->lvb, engine->config.lvblen);
-	lkb->lvbseq = ++rsb->lvbseq;
+	lkb->lvb->seq = rsb->lvb->seq + 1;
+	lvb_copy(engine, rsb->lvb, lkb->lvb);
 	rsb->flags &= (uint8_t)~RES_LVB_INVALID;
 }
 
@@ -99,7 +104,7 @@ void lvb_take_argument(struct dlm_engine *engine, struct lkb *lkb,
 	if (!lkb->lvb)
 		lkb->lvb = lvb_alloc(engine);
 	if (lkb->grmode >= LKM_PW && lvb && !(lkb->exflags & LKF_IVVALBLK))
-		memcpy(lkb->lvb, lvb, engine->config.lvblen);
+		memcpy(lkb->lvb->bytes, lvb, engine->config.lvblen);
 }
 
 /*
@@ -126,7 +131,7 @@ void lvb_take_message(struct dlm_engine *engine, struct lkb *lkb,
 	if (!lkb->lvb)
 		lkb->lvb = lvb_alloc(engine);
 	if (m->type != DLM_MSG_REQUEST)
-		memcpy(lkb->lvb, m->extra,
+		memcpy(lkb->lvb->bytes, m->extra,
 		       UG_MIN(m->extra_len, engine->config.lvblen));
 }
 
@@ -141,8 +146,9 @@ void lvb_on_reply(struct dlm_engine *engine, struct lkb *lkb,
 		lvb_wrote(lkb);
 	if (!has_block(lkb) || mode_lvb(from, to) != LVB_READ)
 		return;
-	memcpy(lkb->lvb, m->extra, UG_MIN(m->extra_len, engine->config.lvblen));
-	lkb->lvbseq = m->lvbseq;
+	memcpy(lkb->lvb->bytes, m->extra,
+	       UG_MIN(m->extra_len, engine->config.lvblen));
+	lkb->lvb->seq = m->lvbseq;
 	lkb->flags |= LKB_LVB_READ;
 	set_doubt(lkb, m->sbflags & SBF_VALNOTVALID);
 }
@@ -169,7 +175,7 @@ static const struct lkb *lvb_donor(const struct rsb *rsb,
 			    !rebuild_mode_is_doubtful(lkb))
 				return lkb;
 			if (!*best ||
-			    (int32_t)(lkb->lvbseq - (*best)->lvbseq) >= 0)
+			    (int32_t)(lkb->lvb->seq - (*best)->lvb->seq) >= 0)
 				*best = lkb;
 		}
 	}
@@ -203,6 +209,5 @@ void lvb_recover(struct dlm_engine *engine, struct rsb *rsb)
 		rsb->flags |= RES_LVB_INVALID;
 	if (!donor)
 		donor = best;
-	memcpy(rsb->lvb, donor->lvb, engine->config.lvblen);
-	rsb->lvbseq = donor->lvbseq;
+	lvb_copy(engine, rsb->lvb, donor->lvb);
 }

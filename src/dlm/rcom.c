@@ -77,7 +77,6 @@ void rcom_send_lock(struct dlm_engine *engine, struct lkb *lkb)
 	out->lkid = lkb->id;
 	out->exflags = lkb->exflags;
 	out->flags = lkb->flags & LKB_WIRE_MASK;
-	out->lvbseq = lkb->lvbseq;
 	out->rqmode = lkb->rqmode;
 	out->grmode = lkb->grmode;
 	out->status = (int8_t)lkb->status;
@@ -85,8 +84,9 @@ void rcom_send_lock(struct dlm_engine *engine, struct lkb *lkb)
 		    (lkb->flags & LKB_WANTS_BAST ? DLM_WANTS_BAST : 0);
 	out->wait_type = lkb->wait_type;
 	if (lkb->lvb) {
+		out->lvbseq = lkb->lvb->seq;
 		out->lvb_len = (uint16_t)engine->config.lvblen;
-		memcpy(out->lvb, lkb->lvb, engine->config.lvblen);
+		memcpy(out->lvb, lkb->lvb->bytes, engine->config.lvblen);
 	}
 	lkb->flags |= LKB_REBUILD;
 	engine->replies_due++;

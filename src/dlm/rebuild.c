@@ -233,7 +233,6 @@ static void copy_fill(struct dlm_engine *engine, struct lkb *lkb,
 	if (in->asts & DLM_WANTS_BAST)
 		lkb->flags |= LKB_WANTS_BAST;
 	lkb->pid = in->ownpid;
-	lkb->lvbseq = in->lvbseq;
 	lkb->grmode = in->grmode;
 	lkb->rqmode = in->rqmode;
 	lkb->highbast = LKM_IV;
@@ -246,7 +245,8 @@ static void copy_fill(struct dlm_engine *engine, struct lkb *lkb,
 		return;
 	if (!lkb->lvb)
 		lkb->lvb = lvb_alloc(engine);
-	memcpy(lkb->lvb, in->lvb,
+	lkb->lvb->seq = in->lvbseq;
+	memcpy(lkb->lvb->bytes, in->lvb,
 	       UG_MIN((uint32_t)in->lvb_len, engine->config.lvblen));
 }
 

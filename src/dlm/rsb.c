@@ -52,6 +52,12 @@ static void rsb_table_grow(struct dlm_engine *engine)
 	engine->rsb_mask = size - 1;
 }
 
+/* An idle resource has none; there its place is taken. */
+struct lvb *rsb_lvb(const struct rsb *rsb)
+{
+	return rsb->where == RSB_KEEP ? rsb->lvb : NULL;
+}
+
 struct rsb *rsb_find(struct dlm_engine *engine, const uint8_t *name,
 		     unsigned len, uint32_t hash)
 {
@@ -105,9 +111,7 @@ struct rsb *rsb_create(struct dlm_engine *engine, const uint8_t *name,
 static void rsb_make_idle(struct dlm_engine *engine, struct rsb *rsb)
 {
 	ug_assert(rsb->nlocks == 0);
-	lvb_free(engine, rsb->lvb);
-	rsb->lvb = NULL;
-	rsb->lvbseq = 0;
+	lvb_free(engine, rsb_lvb(rsb));
 	rsb->flags = 0;
 	rsb->first_lkid = 0;
 	rsb->toss_ns = engine->now_ns;
@@ -124,6 +128,8 @@ void rsb_set_where(struct dlm_engine *engine, struct rsb *rsb,
 	cds_list_del(&rsb->list);
 	if (where != RSB_KEEP)
 		rsb_make_idle(engine, rsb);
+	else if (rsb->where != RSB_KEEP)
+		rsb->lvb = NULL;
 	switch (where) {
 	case RSB_KEEP:
 		cds_list_add_tail(&rsb->list, &engine->keep);
@@ -149,7 +155,7 @@ void rsb_free(struct dlm_engine *engine, struct rsb *rsb)
 		place = &(*place)->hash_next;
 	*place = rsb->hash_next;
 	cds_list_del(&rsb->list);
-	lvb_free(engine, rsb->lvb);
+	lvb_free(engine, rsb_lvb(rsb));
 	free(rsb);
 	engine->rsb_count--;
 }
@@ -166,6 +172,7 @@ static unsigned check_queue(const struct rsb *rsb,
 			    const struct lkb_queue *queue,
 			    enum dlm_lock_status status)
 {
+	bool parked = queue == &rsb->lookup;
 	const struct lkb *lkb;
 	unsigned count = 0;
 
@@ -174,7 +181,7 @@ static unsigned check_queue(const struct rsb *rsb,
 		ug_assert(lkb->rsb == rsb);
 		ug_assert(lkb->status == status);
 		ug_assert(lkb->next->prev == lkb);
-		ug_assert((status == LKS_NONE) == !!(lkb->flags & LKB_PARKED));
+		ug_assert(parked == !!(lkb->flags & LKB_PARKED));
 		ug_assert(lkb->grmode >= LKM_IV && lkb->grmode <= LKM_EX);
 		if (status == LKS_GRANTED || status == LKS_CONVERT)
 			ug_assert(mode_valid(lkb->grmode));
@@ -209,10 +216,11 @@ void rsb_check(const struct dlm_engine *engine, const struct rsb *rsb)
 	unsigned queued = check_queue(rsb, &rsb->granted, LKS_GRANTED) +
 			  check_queue(rsb, &rsb->convert, LKS_CONVERT) +
 			  check_queue(rsb, &rsb->waiting, LKS_WAITING) +
-			  check_queue(rsb, &rsb->lookup, LKS_NONE);
+			  check_queue(rsb, &rsb->lookup, LKS_NONE) +
+			  check_queue(rsb, &rsb->in_flight, LKS_NONE);
 	bool running = engine->state == REC_RUNNING;
 
-	ug_assert(queued <= rsb->nlocks);
+	ug_assert(queued == rsb->nlocks);
 	ug_assert((rsb->nlocks > 0) == (rsb->where == RSB_KEEP));
 	ug_assert(!rsb->lookup.first || rsb->first_lkid || !running);
 	if (running && !rsb->master)
@@ -221,5 +229,5 @@ void rsb_check(const struct dlm_engine *engine, const struct rsb *rsb)
 	if (running)
 		ug_assert(!(rsb->flags & (RES_REMASTER | RES_NEW_MASTER)));
 	if (rsb->where != RSB_KEEP)
-		ug_assert(!rsb->lvb && !rsb->first_lkid);
+		ug_assert(!rsb->first_lkid);
 }

@@ -53,7 +53,7 @@ static void fill_lkb(struct dlm_lockmsg *m, const struct lkb *lkb)
 	m->exflags = lkb->exflags;
 	m->sbflags = lkb->sbflags;
 	m->flags = lkb->flags & LKB_WIRE_MASK;
-	m->lvbseq = lkb->lvbseq;
+	m->lvbseq = lkb->lvb ? lkb->lvb->seq : 0;
 	m->hash = lkb->rsb->hash;
 	m->status = lkb->status;
 	m->grmode = lkb->grmode;
@@ -93,7 +93,7 @@ void send_lkb(struct dlm_engine *engine, struct lkb *lkb, int32_t to,
 		return;
 	m->extra_len = engine->config.lvblen;
 	if (lkb->exflags & LKF_VALBLK)
-		memcpy(m->extra, lkb->lvb, engine->config.lvblen);
+		memcpy(m->extra, lkb->lvb->bytes, engine->config.lvblen);
 }
 
 void send_bast(struct dlm_engine *engine, struct lkb *lkb, int mode)
@@ -158,9 +158,11 @@ struct dlm_rcom *send_rcom(struct dlm_engine *engine, int32_t to,
 void waiter_add(struct dlm_engine *engine, struct lkb *lkb,
 		enum dlm_msg_type type, int32_t to)
 {
+	ug_assert(lkb->wait_count < 3); /* main, cancel, unlock */
 	if (lkb->wait_count == 0) {
 		cds_list_add(&lkb->wait, &engine->waiters);
 		engine->in_flight++;
+		lkb_queue_in_flight(lkb);
 	}
 	lkb->wait_count++;
 	lkb->wait_nodeid = to;

@@ -36,7 +36,8 @@ static int reserve_updates(struct dlm_updates *out, size_t count)
 
 static int reserve_lvbs(struct dlm_engine *engine)
 {
-	size_t size = UG_MAX(engine->config.lvblen, sizeof(struct spare_lvb));
+	size_t size = UG_MAX(sizeof(struct lvb) + engine->config.lvblen,
+			     sizeof(struct spare_lvb));
 
 	while (engine->spare_lvb_count < SPARE_LVBS) {
 		struct spare_lvb *spare = malloc(size);
@@ -120,17 +121,17 @@ void dlm_updates_free(struct dlm_updates *out)
 	out->space = 0;
 }
 
-uint8_t *lvb_alloc(struct dlm_engine *engine)
+struct lvb *lvb_alloc(struct dlm_engine *engine)
 {
 	struct spare_lvb *spare = engine->spare_lvbs;
 
 	ug_assert(spare);
 	engine->spare_lvbs = spare->next;
 	engine->spare_lvb_count--;
-	return memset(spare, 0, engine->config.lvblen);
+	return memset(spare, 0, sizeof(struct lvb) + engine->config.lvblen);
 }
 
-void lvb_free(struct dlm_engine *engine, uint8_t *lvb)
+void lvb_free(struct dlm_engine *engine, struct lvb *lvb)
 {
 	struct spare_lvb *spare = (struct spare_lvb *)lvb;
 

@@ -475,6 +475,53 @@ static void test_stop_in_every_step(void **state)
 	}
 }
 
+struct seen {
+	const char *name;
+	unsigned in_flight, parked;
+};
+
+static void see(void *arg, const struct dlm_resource_info *resource,
+		const struct dlm_lock_info *lock)
+{
+	struct seen *seen = arg;
+
+	if (resource->name.len != strlen(seen->name) ||
+	    memcmp(resource->name.bytes, seen->name, resource->name.len) != 0)
+		return;
+	assert_int_equal(lock->status, LKS_NONE);
+	assert_int_equal(lock->grmode, LKM_IV);
+	seen->in_flight += lock->in_flight;
+	seen->parked += !lock->in_flight;
+}
+
+/* Requests that no master has put in a queue are seen, each once. */
+static void test_requests_under_way_are_seen(void **state)
+{
+	struct ring *r = ring_new(2);
+	struct seen here = { .name = ring_name(2, 2) };
+	struct seen other = { .name = "other" };
+	uint32_t lkid;
+
+	(void)state;
+	ring_lock(r, 1, here.name, LKM_PR, 0, NULL, &lkid);
+	ring_lock(r, 1, here.name, LKM_PR, 0, NULL, &lkid);
+	ring_lock(r, 1, here.name, LKM_PR, 0, NULL, &lkid);
+	dlm_visit(r->engine[1], NULL, see, &here);
+	assert_int_equal(here.in_flight, 1);
+	assert_int_equal(here.parked, 2);
+	dlm_visit(r->engine[1], NULL, see, &other);
+	assert_int_equal(other.in_flight + other.parked, 0);
+	/* and while recovery deals with them */
+	ring_stop(r);
+	here.in_flight = here.parked = 0;
+	dlm_visit(r->engine[1], NULL, see, &here);
+	assert_int_equal(here.in_flight + here.parked, 3);
+	ring_start(r);
+	ring_settle(r);
+	ring_expect(r, 1, lkid, LKM_PR);
+	ring_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -491,6 +538,7 @@ int main(void)
 		cmocka_unit_test(test_writer_dies),
 		cmocka_unit_test(test_middle_conversion_lost),
 		cmocka_unit_test(test_stop_in_every_step),
+		cmocka_unit_test(test_requests_under_way_are_seen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
