@@ -11,7 +11,8 @@
  * which they arose for each lock; never two at a time for one lock. Events
  * (struct ugdlm_events) are in order among themselves, one at a time;
  * prepare(), quorate(false) and lost() come when no ast or bast runs. Callbacks
- * may call any function but ugdlm_leave().
+ * may call any function but ugdlm_leave(). What an ast or bast asks for is sent
+ * when it has returned, so it must not wait for the answer.
  *
  * Death: a process that joined is a member until it leaves. When it dies, or
  * its host is lost, the others go on only when it is proved dead; see
@@ -209,6 +210,13 @@ struct ugdlm_config {
 	 * asks often, from many threads, or at the end: one atomic read.
 	 */
 	uint64_t *lease_ns;
+	/*
+	 * Asts and basts may also come on the library's thread that has read
+	 * what they tell, at once: no other thread has to be woken. They must
+	 * wait for nothing then, not even for a disk: that thread also serves
+	 * the other members. Events come from ugdlm_dispatch() all the same.
+	 */
+	bool direct;
 	/* The first member: how long hosts that tell nothing are given to join
 	 * before they are fenced (ugdlm_may_repair()). 0 = 30000 */
 	uint32_t startup_delay_ms;

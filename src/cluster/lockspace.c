@@ -74,30 +74,27 @@ static void ring_fd(struct ugdlm *ls)
 		return;
 }
 
-static void unlock(struct ugdlm *ls, bool push)
+void ls_unlock(struct ugdlm *ls)
 {
-	bool ring = ls->need_ring;
+	bool ring = ls->need_ring, push = ls->need_push;
 
-	push = push && ls->need_push;
+	if (ls_is_dispatching(ls)) {
+		ls_unlock_quietly(ls);
+		return;
+	}
 	ls->need_ring = false;
-	if (push)
-		ls->need_push = false;
-	wake_for_engine(ls);
-	pthread_mutex_unlock(&ls->lock);
+	ls->need_push = false;
+	ls_unlock_quietly(ls);
 	if (push)
 		ls->env.links->push(ls->links);
 	if (ring)
 		ring_fd(ls);
 }
 
-void ls_unlock(struct ugdlm *ls)
-{
-	unlock(ls, true);
-}
-
 void ls_unlock_quietly(struct ugdlm *ls)
 {
-	unlock(ls, false);
+	wake_for_engine(ls);
+	pthread_mutex_unlock(&ls->lock);
 }
 
 /* The end */
@@ -314,6 +311,7 @@ int ls_new(const struct ugdlm_config *config, const struct ls_env *env,
 	snprintf(ls->who, sizeof(ls->who), "%s: locks", config->name);
 	set_uuid(ls, config);
 	ls->trace_all = config->trace_all;
+	ls->direct = config->direct;
 	ls->toss_ns = config->toss_sec * (uint64_t)NS_PER_S;
 	ls->member_timeout_ns = config->member_timeout_ms * (uint64_t)NS_PER_MS;
 	if (config->events)

@@ -236,6 +236,7 @@ struct ugdlm {
 	uint8_t uuid[16];
 	bool hold_slots;
 	bool trace_all;
+	bool direct; /* the links' thread runs casts and basts */
 	uint64_t toss_ns;
 	uint64_t member_timeout_ns;
 	struct ugdlm_events events;
@@ -346,9 +347,12 @@ int ls_connect(struct ugdlm *ls, const struct ugdlm_config *config, char *why,
 void ls_disconnect(struct ugdlm *ls);
 
 void ls_lock(struct ugdlm *ls);
-/* Release it, then do what must not be done under it: push, ring, wake. */
+/*
+ * Release it, then do what must not be done under it: push, ring. In a callback
+ * of the program both are left to whoever runs it.
+ */
 void ls_unlock(struct ugdlm *ls);
-/* On the links' thread, which pushes at its pause. */
+/* On the links' thread, which pushes and rings at its pause. */
 void ls_unlock_quietly(struct ugdlm *ls);
 
 /* Under the lock: all that time brings. When it has to be called next. */
@@ -453,6 +457,10 @@ void ls_event_push(struct ugdlm *ls, const struct ls_event *event);
 void ls_event_push_lost(struct ugdlm *ls);
 /* Somebody has to dispatch, if there is anything that may be delivered. */
 void ls_ring(struct ugdlm *ls);
+/* This thread runs callbacks of it, and pushes and rings afterwards. */
+bool ls_is_dispatching(const struct ugdlm *ls);
+/* On the links' thread, under the lock: what it may deliver itself. */
+void ls_dispatch_direct(struct ugdlm *ls);
 
 /* lstrace.c: the last LS_TRACE_LINES things that happened */
 

@@ -18,6 +18,21 @@
  * mark, and cleared by a dispatcher that finds nothing. So while dispatchers
  * are busy a callback costs no system call. The write is done without the lock;
  * one that comes late only wakes a dispatcher in vain.
+ *
+ * What callbacks ask for is written to the links together, when BATCH_NS are
+ * over or nothing is left to deliver: a write costs as much as several locks.
+ *
+ * With ugdlm_config.direct the links' thread delivers casts and basts itself,
+ * when it has pushed the answers to what it has read:
+ *
+ *	  asks			links' thread		dispatcher
+ *	   |  -- message -->	   |
+ *	   |			   | reply read, cast queued
+ *	   |   <--- ast --------   | ls_dispatch_direct()
+ *	   |			   |   or: eventfd -->	   |
+ *	   |   <--------------------------------- ast ---  |
+ *
+ * An event that waits goes before them, so they are left to the dispatcher.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,8 +43,21 @@
 #include "base/assert.h"
 #include "cluster/lockspace.h"
 
+/* How long what callbacks have asked for waits for more of it. */
+#define BATCH_NS 20000u
+/* Callbacks that the links' thread runs before it reads again. */
+#define DIRECT_MAX 1024u
+
 #define SPARE_EVENTS 8u
 #define SPARE_CALLBACKS 256u
+
+/* The lockspace that this thread runs callbacks of. */
+static _Thread_local const struct ugdlm *dispatching;
+
+bool ls_is_dispatching(const struct ugdlm *ls)
+{
+	return dispatching == ls;
+}
 
 /* Memory */
 
@@ -410,15 +438,18 @@ static void open_gate(struct ugdlm *ls, const struct ls_event *event)
 		ls->gate &= ~(unsigned)LS_GATE_LEASE;
 }
 
+/* An event may take its time: what was asked for before goes out first. */
 static void run_event(struct ugdlm *ls, struct ls_event *event)
 {
 	cds_list_del(&event->list);
 	ls->event_running = true;
 	if (event->kind == LS_EVENT_GONE)
 		slot_is_told(ls, event);
+	dispatching = NULL;
 	ls_unlock(ls);
 	call_event(ls, event);
 	ls_lock(ls);
+	dispatching = ls;
 	ls->event_running = false;
 	open_gate(ls, event);
 	free(event);
@@ -487,26 +518,45 @@ static void run_lock(struct ugdlm *ls)
 	finish(ls, lock);
 }
 
-static void clear_fd(struct ugdlm *ls)
+static void clear_fd(struct ugdlm *ls, bool read_it)
 {
 	uint64_t count;
 
 	ls->fd_is_set = false;
 	ls->need_ring = false;
 	/* Nothing to read: whoever set the mark has not written yet. */
-	if (read(ls->fd, &count, sizeof(count)) < 0)
+	if (read_it && read(ls->fd, &count, sizeof(count)) < 0)
 		return;
 }
 
-int ugdlm_dispatch(struct ugdlm *ls, unsigned max)
+/* When something has waited for long enough. */
+static void push_batch(struct ugdlm *ls, uint64_t *pushed_ns)
 {
+	if (ls->now_ns - *pushed_ns < BATCH_NS)
+		return;
+	*pushed_ns = ls->now_ns;
+	if (!ls->need_push)
+		return;
+	dispatching = NULL;
+	ls_unlock(ls);
+	ls_lock(ls);
+	dispatching = ls;
+}
+
+/* Under the lock: at most max callbacks; their number. */
+static unsigned run_callbacks(struct ugdlm *ls, unsigned max, bool events)
+{
+	const struct ugdlm *outer = dispatching;
+	uint64_t pushed_ns = ls->now_ns;
 	unsigned n = 0;
 
-	ls_lock(ls);
+	dispatching = ls;
 	ls_check_lease(ls);
 	while (n < max) {
 		struct ls_event *event = next_event(ls);
 
+		if (event && !events)
+			break;
 		if (event)
 			run_event(ls, event);
 		else if (lock_is_ready(ls))
@@ -515,13 +565,31 @@ int ugdlm_dispatch(struct ugdlm *ls, unsigned max)
 			break;
 		n++;
 		ls_check_lease(ls);
+		push_batch(ls, &pushed_ns);
 	}
+	/* A dispatcher has found it readable; else only who wrote knows. */
 	if (!next_event(ls) && !lock_is_ready(ls))
-		clear_fd(ls);
+		clear_fd(ls, events || (ls->fd_is_set && !ls->need_ring));
 	else
 		ls_ring(ls);
+	dispatching = outer;
+	return n;
+}
+
+int ugdlm_dispatch(struct ugdlm *ls, unsigned max)
+{
+	unsigned n;
+
+	ls_lock(ls);
+	n = run_callbacks(ls, max, true);
 	ls_unlock(ls);
 	return (int)n;
+}
+
+void ls_dispatch_direct(struct ugdlm *ls)
+{
+	if (ls->direct)
+		run_callbacks(ls, DIRECT_MAX, false);
 }
 
 int ugdlm_fd(const struct ugdlm *ls)

@@ -3,7 +3,8 @@
  * lslinks.c - what the links tell, on their thread.
  *
  * A message is given to the engine at once; what the engine has to say to it is
- * pushed at the pause, together with the answers to all that came with it.
+ * pushed at the pause, together with the answers to all that came with it, and
+ * only then a dispatcher is woken, or the callbacks run (lscallbacks.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -93,7 +94,8 @@ static void pause_receiving(void *arg)
 	struct ugdlm *ls = arg;
 
 	ls_lock(ls);
-	ls_unlock(ls); /* pushes */
+	ls_dispatch_direct(ls);
+	ls_unlock(ls); /* pushes, rings */
 }
 
 static void silent(void *arg, const struct link_peer *peer)

@@ -245,6 +245,7 @@ static int fake_send(struct links *links, uint32_t id,
 
 static void fake_push(struct links *links)
 {
+	node_of_links(links)->pushes++;
 }
 
 static bool fake_full(const struct links *links, uint32_t id)
@@ -498,7 +499,8 @@ static struct ugdlm *make(struct world *w, struct world_node *n)
 {
 	struct ugdlm_config config = { .name = WORLD_NAME,
 				       .events = &events,
-				       .arg = n };
+				       .arg = n,
+				       .direct = w->direct };
 	struct ugdlm *ls;
 	char why[256] = "";
 

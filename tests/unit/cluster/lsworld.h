@@ -29,6 +29,7 @@ struct world_node {
 	struct member peers[WORLD_NODES + 1]; /* by id, that links know */
 	bool peer_known[WORLD_NODES + 1];
 	bool full; /* everything that it sends to is full */
+	unsigned pushes;
 	_Atomic bool quorate;
 	uint64_t stopped;
 	int said_left; /* 0, 1 clean, 2 dirty */
@@ -47,6 +48,7 @@ struct world {
 	bool with_uuid;
 	bool real;
 	int life_lock_err; /* of who joins next */
+	bool direct;	   /* who joins next takes callbacks so */
 	bool dispatching;  /* world_settle() dispatches, too */
 };
 

@@ -110,6 +110,110 @@ static void test_two_nodes(void **state)
 	world_free(w);
 }
 
+/*
+ * With direct, what a message brings is told when that has been read, without a
+ * dispatcher; an event that waits goes before it.
+ */
+static void test_direct(void **state)
+{
+	struct world *w = world_new(2, false);
+	const char *name = world_name(2, 2);
+	struct test_lock lock = { 0 }, other = { 0 };
+
+	world_kill(w, 1);
+	world_gone(w, 1, GONE_PROCESS);
+	world_prove(w, 1, PROOF_REAPED);
+	w->direct = true;
+	world_join(w, 1);
+	world_settle(w);
+	lock_request(w, 2, &other, name, UGDLM_NL, 0);
+	world_settle(w);
+
+	assert_int_equal(lock_request(w, 1, &lock, name, UGDLM_EX, 0), 0);
+	while (world_deliver(w, 1, 2) || world_deliver(w, 2, 1))
+		;
+	assert_int_equal(lock.asts, 1);
+	lock_expect(&lock, UGDLM_OK, UGDLM_EX);
+	assert_false(fd_is_readable(w->node[1].ls));
+
+	/* Blocking is told in the same way; to the other one it is not. */
+	lock_convert(&other, UGDLM_PR, 0);
+	while (world_deliver(w, 1, 2) || world_deliver(w, 2, 1))
+		;
+	assert_int_equal(lock.basts, 1);
+	lock_convert(&lock, UGDLM_NL, 0);
+	while (world_deliver(w, 1, 2) || world_deliver(w, 2, 1))
+		;
+	assert_int_equal(other.asts, 1);
+	world_dispatch(w, 2);
+	lock_expect(&other, UGDLM_OK, UGDLM_PR);
+
+	/* What a call of the program itself ends is for a dispatcher. */
+	assert_int_equal(lock.asts, 1);
+	world_dispatch(w, 1);
+	assert_int_equal(lock.asts, 2);
+
+	world_cleared(w, 1);
+	assert_int_equal(lock_convert(&lock, UGDLM_PR, 0), 0);
+	while (world_deliver(w, 1, 2) || world_deliver(w, 2, 1))
+		;
+	assert_int_equal(lock.lksb.status, UGDLM_INPROGRESS);
+	assert_true(fd_is_readable(w->node[1].ls));
+	world_dispatch(w, 1);
+	lock_expect(&lock, UGDLM_OK, UGDLM_PR);
+	world_free(w);
+}
+
+struct asker {
+	struct world *w;
+	struct test_lock again;
+	struct ugdlm_lksb lksb;
+	const char *name;
+};
+
+static void ask_again(void *ctx, struct ugdlm_lksb *lksb)
+{
+	struct asker *a = ctx;
+
+	lock_request(a->w, 1, &a->again, a->name, UGDLM_PR, 0);
+}
+
+/* What callbacks ask for goes out in one piece. */
+static void test_callbacks_push_once(void **state)
+{
+	struct world *w = world_new(2, false);
+	const char *name = world_name(2, 2);
+	struct test_lock master = { 0 };
+	struct asker askers[5];
+	unsigned before;
+
+	lock_request(w, 2, &master, name, UGDLM_NL, 0);
+	world_settle(w);
+
+	for (unsigned i = 0; i < 5; i++) {
+		struct asker *a = &askers[i];
+		struct ugdlm_request req = {
+			.mode = UGDLM_PR,
+			.name = name,
+			.name_len = strlen(name),
+			.lksb = &a->lksb,
+			.ast = ask_again,
+			.ctx = a,
+		};
+
+		*a = (struct asker){ .w = w, .name = name };
+		assert_int_equal(ugdlm_lock(w->node[1].ls, &req), 0);
+	}
+	world_move(w);
+	before = w->node[1].pushes;
+	assert_int_equal(world_dispatch(w, 1), 5);
+	assert_int_equal(w->node[1].pushes, before + 1);
+	world_settle(w);
+	for (unsigned i = 0; i < 5; i++)
+		lock_expect(&askers[i].again, UGDLM_OK, UGDLM_PR);
+	world_free(w);
+}
+
 static void test_value_block(void **state)
 {
 	struct world *w = world_new(2, false);
@@ -597,6 +701,8 @@ int main(void)
 		cmocka_unit_test(test_callbacks_are_dispatched),
 		cmocka_unit_test(test_inline),
 		cmocka_unit_test(test_two_nodes),
+		cmocka_unit_test(test_direct),
+		cmocka_unit_test(test_callbacks_push_once),
 		cmocka_unit_test(test_value_block),
 		cmocka_unit_test(test_bad_arguments),
 		cmocka_unit_test(test_cancel_and_force),

@@ -438,6 +438,7 @@ static void run(unsigned steps)
 	for (unsigned id = 1; id <= WORLD_NODES; id++)
 		forget(id);
 	w = world_new(0, seed % 2);
+	w->direct = seed / 2 % 2;
 	for (unsigned id = 1; id <= 3; id++) {
 		world_join(w, id);
 		nodes[id].life = ALIVE;

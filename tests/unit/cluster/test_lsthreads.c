@@ -228,6 +228,7 @@ static void test_many_threads(void **state)
 	unsigned round = 0;
 
 	for (unsigned id = 1; id <= NODES; id++) {
+		w->direct = id != 1;
 		world_join(w, id);
 		start_dispatchers(&nodes[id], w->node[id].ls);
 	}
