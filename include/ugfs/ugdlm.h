@@ -217,6 +217,8 @@ struct ugdlm_config {
 	 * the other members. Events come from ugdlm_dispatch() all the same.
 	 */
 	bool direct;
+	/* Asked ten times a second while joining: true ends it. May be NULL. */
+	bool (*interrupted)(void *arg);
 	/* The first member: how long hosts that tell nothing are given to join
 	 * before they are fenced (ugdlm_may_repair()). 0 = 30000 */
 	uint32_t startup_delay_ms;
@@ -257,7 +259,8 @@ int ugdlm_supervise(const struct ugdlm_supervise *config);
  * -EADDRINUSE no port is free, -EADDRNOTAVAIL this node has no address in
  * corosync's list of nodes; -EPROTO other version; -EBUSY a kernel lockspace of
  * this name has members, or an earlier process still holds the life lock;
- * -ETIMEDOUT not admitted in time, or corosync takes too long; -EINVAL,
+ * -ETIMEDOUT not admitted in time, or corosync takes too long; -EINTR
+ * interrupted() has said so; -EINVAL,
  * -ENAMETOOLONG the name, the ports or the key; what open(2) says of the key;
  * -ENOMEM; -EIO. *out is written on success only.
  */

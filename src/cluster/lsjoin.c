@@ -12,6 +12,9 @@
 #define NS_PER_MS 1000000u
 #define NS_PER_S 1000000000u
 
+/* How soon an interrupted join ends. */
+#define LOOK_NS 100000000u
+
 static uint64_t monotonic_ns(void)
 {
 	struct timespec ts;
@@ -75,33 +78,63 @@ static const struct ls_env real_env = {
 	.threads = true,
 };
 
-static int wait_admitted(struct ugdlm *ls, uint32_t timeout_ms, char *why,
-			 size_t why_len)
+/* Not under the lock: the program's own code. */
+static bool interrupted(struct ugdlm *ls, const struct ugdlm_config *config)
+{
+	bool yes;
+
+	if (!config->interrupted)
+		return false;
+	ls_unlock(ls);
+	yes = config->interrupted(config->arg);
+	ls_lock(ls);
+	return yes;
+}
+
+/* Until admitted, lost, or given up: -EINTR, -ETIMEDOUT. */
+static int wait_admitted(struct ugdlm *ls, const struct ugdlm_config *config,
+			 uint32_t timeout_ms)
 {
 	uint64_t end = UINT64_MAX;
-	int err = 0;
 
-	ls_lock(ls);
 	if (timeout_ms)
 		end = ls->now_ns + timeout_ms * (uint64_t)NS_PER_MS;
-	while (!ls->admitted && !ls->lost && ls->now_ns < end)
-		ls->env.wait(ls, end);
+	while (!ls->admitted && !ls->lost) {
+		if (interrupted(ls, config))
+			return -EINTR;
+		if (ls->now_ns >= end)
+			return -ETIMEDOUT;
+		ls->env.wait(ls, config->interrupted
+					 ? UG_MIN(end, ls->now_ns + LOOK_NS)
+					 : end);
+	}
+	return 0;
+}
+
+/* What has come of it; a newcomer that is not taken in is not to be any more.
+ */
+static int end_joining(struct ugdlm *ls, int err, uint32_t timeout_ms,
+		       char *why, size_t why_len)
+{
 	if (ls->lost) {
 		err = ls->lost_err;
 		ls_say(why, why_len, "%s: %s", ls->name, ls->lost_why);
-	} else if (ls->admitted && ls->join_err) {
+	} else if (ls->admitted) {
 		err = ls->join_err;
-		ls_say(why, why_len, "%s: life lock or lock engine: %s",
-		       ls->name, strerror(-err));
-	} else if (!ls->admitted) {
-		err = -ETIMEDOUT;
-		ls_say(why, why_len,
-		       "%s: not admitted after %u ms: no quorum, or other "
-		       "members do not answer",
-		       ls->name, timeout_ms);
+		if (err)
+			ls_say(why, why_len, "%s: life lock or lock engine: %s",
+			       ls->name, strerror(-err));
+	} else {
 		ls->leaving = true;
+		if (err == -EINTR)
+			ls_say(why, why_len, "%s: interrupted while joining",
+			       ls->name);
+		else
+			ls_say(why, why_len,
+			       "%s: not admitted after %u ms: no quorum, or "
+			       "other members do not answer",
+			       ls->name, timeout_ms);
 	}
-	ls_unlock(ls);
 	return err;
 }
 
@@ -118,7 +151,10 @@ int ugdlm_join(const struct ugdlm_config *config, uint32_t timeout_ms,
 		ls_free(ls);
 		return err;
 	}
-	err = wait_admitted(ls, timeout_ms, why, why_len);
+	ls_lock(ls);
+	err = wait_admitted(ls, config, timeout_ms);
+	err = end_joining(ls, err, timeout_ms, why, why_len);
+	ls_unlock(ls);
 	if (err) {
 		ugdlm_leave(ls, false);
 		return err;

@@ -82,14 +82,6 @@ static void tell_failed(struct process *p, enum exit_code code, const char *why)
 		ug_error(p->req->name, "%s", why);
 }
 
-/* ugdlm_join() cannot be interrupted; whoever is not a member may just go. */
-static void end_joining(struct process *p)
-{
-	tell_failed(p, EXIT_INTERRUPTED, "told to end while joining");
-	control_server_stop(p->control);
-	_exit(EXIT_INTERRUPTED);
-}
-
 static void *signals_main(void *arg)
 {
 	struct timespec patience = { PATIENCE_MS / 1000, 0 };
@@ -114,8 +106,6 @@ static void *signals_main(void *arg)
 				    "a node that is one)",
 				    p->req->name);
 		pthread_mutex_unlock(&p->server.lock);
-		if (signo > 0 && joining)
-			end_joining(p);
 		if (signo > 0)
 			dlm_server_quit(&p->server);
 		signo = sigwaitinfo(&set, NULL);
@@ -157,6 +147,13 @@ static int start(struct process *p, char *why, size_t why_len)
 	return control_server_start(&config, &p->control, why, why_len);
 }
 
+static bool is_quitting(void *arg)
+{
+	struct process *p = arg;
+
+	return dlm_server_is_quitting(&p->server);
+}
+
 static int join(struct process *p, char *why, size_t why_len)
 {
 	struct ugdlm_config config = p->req->opt.config;
@@ -166,6 +163,7 @@ static int join(struct process *p, char *why, size_t why_len)
 	config.name = p->req->name;
 	config.events = &events;
 	config.arg = p;
+	config.interrupted = is_quitting;
 	err = ugdlm_join(&config, p->req->timeout_ms, &ls, why, why_len);
 	pthread_mutex_lock(&p->server.lock);
 	p->joining = false;
@@ -296,7 +294,9 @@ static int live(struct process *p)
 	if (!err)
 		err = join(p, why, sizeof(why));
 	if (err) {
-		code = err == -ENOMEM ? EXIT_SYSTEM : EXIT_MOUNT;
+		code = err == -ENOMEM  ? EXIT_SYSTEM
+		       : err == -EINTR ? EXIT_INTERRUPTED
+				       : EXIT_MOUNT;
 		tell_failed(p, code, why);
 		control_server_stop(p->control);
 		return code;

@@ -111,6 +111,13 @@ static int check_table(const char *table, char *why, size_t why_len)
 	return -EINVAL;
 }
 
+static bool is_interrupted(void *arg)
+{
+	struct membership *m = arg;
+
+	return m->params.interrupted();
+}
+
 int membership_join(const struct membership_params *params,
 		    struct membership **mp, char *why, size_t why_len)
 {
@@ -118,7 +125,9 @@ int membership_join(const struct membership_params *params,
 	struct ugdlm_config config = {
 		.name = params->table,
 		.key_file = params->key_file,
+		.startup_delay_ms = params->startup_delay_sec * 1000u,
 		.events = &membership_events,
+		.interrupted = is_interrupted,
 	};
 	int err = check_table(params->table, why, why_len);
 

@@ -33,13 +33,14 @@
 struct membership;
 
 struct membership_params {
-	const char *table;    /* "cluster:fs" */
-	const uint8_t *uuid;  /* of the volume, 16 bytes */
-	const char *who;      /* for the log; borrowed */
-	const char *key_file; /* NULL: none */
+	const char *table;	    /* "cluster:fs" */
+	const uint8_t *uuid;	    /* of the volume, 16 bytes */
+	const char *who;	    /* for the log; borrowed */
+	const char *key_file;	    /* NULL: none */
+	unsigned startup_delay_sec; /* ugdlm.h: startup_delay_ms; 0: its own */
 	/* What the mount waits for, in words; each sentence once. */
 	void (*note)(void *arg, const char *text);
-	/* Has somebody asked us to give up? */
+	/* Has somebody asked us to give up? While joining, and later. */
 	bool (*interrupted)(void);
 	void *arg;
 };

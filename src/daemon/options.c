@@ -174,6 +174,17 @@ static int set_keyfile(struct parser *p, const struct option *o,
 	return set_string(p, &p->opt->key_file, value);
 }
 
+static int set_startup_delay(struct parser *p, const struct option *o,
+			     const char *value)
+{
+	uint64_t num;
+	int ret = parse_number(p, o, value, 1, SECONDS_MAX, &num);
+
+	if (!ret)
+		p->opt->startup_delay_sec = (unsigned)num;
+	return ret;
+}
+
 /*
  * One word of hostdata: only the journal number means something without a
  * cluster, the others are what the kernel's lock modules knew.
@@ -453,6 +464,7 @@ static const struct option options[] = {
 	VALUE("fence", set_fence),
 	VALUE("fence_action", set_fence_action),
 	VALUE("keyfile", set_keyfile),
+	VALUE("startup_delay", set_startup_delay),
 };
 
 static const struct option *option_find(const char *name)

@@ -41,7 +41,8 @@ struct mount_options {
 	char *locktable;
 	char *fence; /* command that fences hosts; NULL: none */
 	char *fence_action;
-	char *key_file;	   /* the cluster's secret; NULL: none */
+	char *key_file;		    /* the cluster's secret; NULL: none */
+	unsigned startup_delay_sec; /* before silent hosts are fenced; 0: 30 */
 	bool localflocks;  /* flock and fcntl locks of this node alone */
 	bool sloppy;	   /* unknown names are passed over */
 	bool debug;	   /* GFS2's old word for errors=panic */

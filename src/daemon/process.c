@@ -239,6 +239,7 @@ static int join_cluster(struct process *p)
 		.uuid = p->sb.uuid,
 		.who = p->who,
 		.key_file = p->req->opt.key_file,
+		.startup_delay_sec = p->req->opt.startup_delay_sec,
 		.note = note_wait,
 		.interrupted = signals_pending,
 		.arg = p,

@@ -145,6 +145,20 @@ jq -e '[.rows[] | select(.name | startswith("there,"))] | length == 12 and
 "$lab" exec 3 pkill -TERM -f "dlm bench --hold" || true
 wait "$holder" || fail "the holder ended with $?: $(cat holder)"
 gives 1 'depth: expected a number' 1 bench --depth 0 lab:bench
+
+# Without quorum nobody is admitted; who does not want to wait is let go.
+"$lab" crash 3
+wait_for 60 "the loss of quorum" sees 1 0
+"$lab" exec 1 "$UGFS" dlm join lab:alone > joiner 2>&1 &
+joiner=$!
+wait_for 30 "words about it" grep -q "waiting to be admitted" joiner
+"$lab" exec 1 pkill -TERM -o -f "dlm join lab:alone" || true
+status=0
+wait "$joiner" || status=$?
+same "status of an interrupted join" "$status" 8
+grep -q "interrupted while joining" joiner || fail "its words: $(cat joiner)"
+gives 0 "" 1 ls
+same "the list after it" "$(cat out)" ""
 "$lab" down
 wait
 clean_logs

@@ -124,6 +124,8 @@ static void test_gfs2_values(void **state)
 	assert_false(opt.fs.barriers);
 	assert_true(opt.fs.meta);
 	assert_true(opt.fs.errors_panic);
+	accept(&opt, "startup_delay=5");
+	assert_int_equal(opt.startup_delay_sec, 5);
 	accept(&opt, "data=writeback,data=ordered,suiddir,nosuiddir,"
 		     "nobarrier,barrier,errors=panic,errors=withdraw");
 	assert_false(opt.fs.data_writeback);
@@ -224,6 +226,7 @@ static void test_values_are_checked(void **state)
 	refuse("meta=yes", "meta: takes no value");
 	refuse("statfs_percent=101", "must be from 0 to 100");
 	refuse("quota_quantum=0", "must be from");
+	refuse("startup_delay=0", "must be from 1 to");
 	refuse("cache=1M", "must be from 16M");
 	refuse("cache=20x", "not a size");
 	refuse("cache=20MB", "not a size");
