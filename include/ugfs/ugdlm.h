@@ -235,8 +235,8 @@ struct ugdlm_config {
  * The parent closes all descriptors but 0, 1 and 2 (its log lines go where they
  * went: syslog is opened anew, with the program's name). When the child has
  * ended it tells the others so for ten minutes at most, unless the child has
- * left with status 0 or had not yet asked to join; a further signal cuts that
- * to two seconds.
+ * left with status 0 or had not yet asked to join; a further signal, and an
+ * exit of a child that was never admitted, cuts that to two seconds.
  */
 struct ugdlm_supervise {
 	/* NULL or "none"; "manual"; else a command for sh(1), which does as

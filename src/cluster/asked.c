@@ -7,7 +7,11 @@
 
 #include "cluster/asked.h"
 
-static atomic_bool *shared;
+struct asked {
+	atomic_bool asked, admitted;
+};
+
+static struct asked *shared;
 
 int asked_share(void)
 {
@@ -23,10 +27,21 @@ int asked_share(void)
 void asked_note(void)
 {
 	if (shared)
-		atomic_store(shared, true);
+		atomic_store(&shared->asked, true);
 }
 
 bool asked_ever(void)
 {
-	return !shared || atomic_load(shared);
+	return !shared || atomic_load(&shared->asked);
+}
+
+void asked_note_admitted(void)
+{
+	if (shared)
+		atomic_store(&shared->admitted, true);
+}
+
+bool asked_was_admitted(void)
+{
+	return !shared || atomic_load(&shared->admitted);
 }

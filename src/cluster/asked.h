@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * asked.h - whether a process has ever asked a group to let it in.
+ * asked.h - whether a process has ever asked a group to let it in, and been let
+ * in.
  *
- * A process that has not cannot be a member to anybody, so that nobody needs a
- * proof of its death. Its supervisor has to know that for certain after its
- * end: they share a page, in which the process notes it before it asks.
+ * A process that has not asked cannot be a member to anybody, so that nobody
+ * needs a proof of its death. One that has asked and not heard an answer may be
+ * one to others, who had it a moment earlier. Its supervisor has to know that
+ * for certain after its end: they share a page, in which the process notes it.
  *
  * State at file scope: it is of the process, as its parent is.
  */
@@ -17,7 +19,10 @@
 int asked_share(void);
 /* The child, before each time that it asks. */
 void asked_note(void);
+/* The child, when it has been let in. */
+void asked_note_admitted(void);
 /* The parent: true also if nothing is shared, since then nobody knows. */
 bool asked_ever(void);
+bool asked_was_admitted(void);
 
 #endif

@@ -20,6 +20,7 @@
 
 #include "base/compiler.h"
 #include "base/log.h"
+#include "cluster/asked.h"
 #include "cluster/clock.h"
 #include "cluster/cluster_impl.h"
 #include "cluster/fenceack.h"
@@ -124,6 +125,8 @@ static void do_update(struct cluster *c, const struct member_update *up)
 		send_message(c, &up->send);
 		return;
 	}
+	if (up->kind == MUP_ADMITTED)
+		asked_note_admitted();
 	if (up->kind == MUP_OUT)
 		settled(c, false);
 	if (up->kind == MUP_SETTLED)

@@ -47,7 +47,7 @@
  */
 #define REPORT_NS (600 * (uint64_t)NS_PER_SEC)
 
-/* After it was told to end: enough where somebody can hear it. */
+/* When it has to end soon: enough where somebody can hear it. */
 #define LAST_REPORT_NS (2 * (uint64_t)NS_PER_SEC)
 
 #define KILL_TIMEOUT_MS 5000
@@ -290,6 +290,15 @@ static void on_message(void *arg, struct group_proc from,
 	fencing_step(s, &ev);
 }
 
+/*
+ * One that has given up before it was let in: if it is a member to anybody, he
+ * is here and hears it at once.
+ */
+static bool gave_up_joining(const struct supervisor *s)
+{
+	return WIFEXITED(s->wait_status) && !asked_was_admitted();
+}
+
 static void reap(struct supervisor *s)
 {
 	pid_t pid = waitpid(s->config.child, &s->wait_status, WNOHANG);
@@ -299,7 +308,8 @@ static void reap(struct supervisor *s)
 	s->reaped = true;
 	s->told = !asked_ever() ||
 		  (WIFEXITED(s->wait_status) && !WEXITSTATUS(s->wait_status));
-	s->end_ns = clock_now_ns() + REPORT_NS;
+	s->end_ns = clock_now_ns() +
+		    (gave_up_joining(s) ? LAST_REPORT_NS : REPORT_NS);
 }
 
 static void hurry_if_told(struct supervisor *s)

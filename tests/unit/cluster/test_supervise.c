@@ -24,7 +24,7 @@
 #define STATUS 3
 
 /* The supervisor's pid; *end: a pipe whose other end only the two had. */
-static pid_t start(bool asks, int *end)
+static pid_t start(bool asks, bool admitted, int *end)
 {
 	const struct ugdlm_supervise config = { 0 };
 	int fds[2];
@@ -39,6 +39,8 @@ static pid_t start(bool asks, int *end)
 			_exit(EXIT_FAILURE);
 		if (asks)
 			asked_note();
+		if (admitted)
+			asked_note_admitted();
 		_exit(STATUS);
 	}
 	close(fds[1]);
@@ -65,7 +67,7 @@ static bool has_ended(pid_t pid, int signo, int *status)
 static void test_never_asked(void **state)
 {
 	int end, status;
-	pid_t pid = start(false, &end);
+	pid_t pid = start(false, false, &end);
 
 	assert_true(has_ended(pid, 0, &status));
 	assert_true(WIFEXITED(status));
@@ -77,7 +79,7 @@ static void test_never_asked(void **state)
 static void test_may_be_a_member(void **state)
 {
 	int end, status;
-	pid_t pid = start(true, &end);
+	pid_t pid = start(true, true, &end);
 	struct pollfd fd = { end, POLLIN, 0 };
 	char byte;
 
@@ -90,11 +92,24 @@ static void test_may_be_a_member(void **state)
 	close(end);
 }
 
+/* It has asked, and ends before it has heard an answer: no signal is needed. */
+static void test_gave_up(void **state)
+{
+	int end, status;
+	pid_t pid = start(true, false, &end);
+
+	assert_true(has_ended(pid, 0, &status));
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), STATUS);
+	close(end);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_never_asked),
 		cmocka_unit_test(test_may_be_a_member),
+		cmocka_unit_test(test_gave_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
