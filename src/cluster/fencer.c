@@ -62,8 +62,10 @@ enum run_state {
 
 struct target {
 	uint32_t node;
-	uint64_t asked_ns; /* 0: only heard of from other supervisors */
-	uint64_t open_ns;  /* asked last without an answer since, or 0 */
+	/* The question that the time runs from; 0: none that is unanswered. */
+	uint64_t asked_ns;
+	struct incarnation asked_inc;
+	uint64_t open_ns; /* asked last without an answer since, or 0 */
 	uint64_t due_ns;
 	unsigned tries;
 	enum run_state run;
@@ -376,8 +378,11 @@ static void on_dead(struct fencer *f, struct group_proc from,
 		f->dead[at].inc = dead->inc;
 		f->dead[at].said_ns = f->now_ns;
 	}
-	if (t)
-		t->open_ns = 0;
+	if (!t)
+		return;
+	t->open_ns = 0;
+	if (incarnation_equal(&dead->inc, &t->asked_inc))
+		t->asked_ns = 0;
 }
 
 static void on_ask(struct fencer *f, struct group_proc from,
@@ -393,7 +398,9 @@ static void on_ask(struct fencer *f, struct group_proc from,
 	t->open_ns = f->now_ns;
 	if (!t->asked_ns) {
 		t->asked_ns = f->now_ns;
-		t->due_ns = f->now_ns + f->config.kill_timeout_ns;
+		t->asked_inc = ask->inc;
+		t->due_ns = UG_MAX(t->due_ns,
+				   f->now_ns + f->config.kill_timeout_ns);
 	}
 	note_asker(f, t, from);
 }

@@ -167,15 +167,20 @@ static void hear(unsigned n)
 	}
 }
 
-static void ask(void)
+static void ask_for(uint32_t pid)
 {
 	struct group_msg msg = { .type = GM_ASK };
 
 	msg.ask.proc.node = w.lost;
-	msg.ask.inc.pid = 200 + w.lost;
+	msg.ask.inc.pid = pid;
 	for (unsigned n = 1; n <= w.count; n++)
 		if (w.nodes[n].member && n != w.lost)
 			put((struct group_proc){ n, 200 + n }, &msg);
+}
+
+static void ask(void)
+{
+	ask_for(200 + w.lost);
 }
 
 static void run(double seconds)
@@ -262,6 +267,45 @@ static void test_proof_crosses(void **state)
 	w.lost = 0;
 	run(60);
 	assert_int_equal(w.begun[1] + w.begun[2] + w.begun[3], 0);
+	end();
+}
+
+/* One of node 3 dies, and is proved dead at once. */
+static void die_and_prove(uint32_t pid)
+{
+	struct group_msg dead = { .type = GM_DEAD };
+	unsigned lost = w.lost;
+
+	w.lost = 3;
+	ask_for(pid);
+	w.lost = lost;
+	run(0.3);
+	dead.dead.inc.pid = pid;
+	put(sup_of(3), &dead);
+	run(1.7);
+}
+
+/* A mount process that dies again and again: each one has all the time. */
+static void test_deaths_in_a_row(void **state)
+{
+	start(3, FENCE_COMMAND);
+	for (uint32_t i = 0; i < 20; i++)
+		die_and_prove(1000 + i);
+	assert_int_equal(w.begun[1] + w.begun[2] + w.begun[3], 0);
+	end();
+}
+
+/* ... which does not spare the host one that hangs beside them. */
+static void test_hangs_among_deaths(void **state)
+{
+	unsigned i;
+
+	start(3, FENCE_COMMAND);
+	die_and_prove(1000);
+	w.lost = 3;
+	for (i = 0; i < 20 && !w.begun[1]; i++)
+		die_and_prove(1001 + i);
+	assert_in_range(i, 3, 5);
 	end();
 }
 
@@ -456,6 +500,8 @@ int main(void)
 		cmocka_unit_test(test_lowest_after_timeout),
 		cmocka_unit_test(test_proof_in_time),
 		cmocka_unit_test(test_proof_crosses),
+		cmocka_unit_test(test_deaths_in_a_row),
+		cmocka_unit_test(test_hangs_among_deaths),
 		cmocka_unit_test(test_failing_command),
 		cmocka_unit_test(test_actor_dies),
 		cmocka_unit_test(test_frozen_is_passed_over),
