@@ -80,6 +80,13 @@ struct blkdev {
 int blkdev_open_file(const char *path, unsigned flags, struct blkdev **devp);
 
 /*
+ * Only the lock on an image that blkdev_open_file() with these flags would
+ * take. Returns a descriptor that holds it until it is closed; -EBUSY in use;
+ * or the errno of open(2).
+ */
+int blkdev_lock_image(const char *path, unsigned flags);
+
+/*
  * A device in memory, zeroed, for tests. sector_bytes: a power of two from 512
  * to BLKDEV_ALIGN, else -EINVAL. Sparse: memory is used by what is written.
  */

@@ -339,6 +339,20 @@ static int image_lock(int fd, unsigned flags)
 	return err ? err : test_byte(fd, shared ? 0 : 1);
 }
 
+int blkdev_lock_image(const char *path, unsigned flags)
+{
+	bool readonly = flags & BLK_OPEN_READONLY;
+	int fd = open(path, (readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	err = image_lock(fd, flags);
+	if (err)
+		close(fd);
+	return err ? err : fd;
+}
+
 static int image_setup(struct filedev *fdev, const struct stat *st,
 		       unsigned flags)
 {

@@ -4,14 +4,12 @@
  *
  * Block devices are claimed with O_EXCL, which every mounted file system does.
  * An image has two kinds of users that do not see each other: processes like
- * ours, by the lock that blkdev_open_file() takes, and file systems on a loop
- * device of that image, which are looked for here.
+ * ours, by the lock that blkdev_open_file() takes, and file systems of others
+ * on a loop device of that image, which are looked for here.
  */
 #include <blkid/blkid.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/loop.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "daemon/loopdev.h"
 #include "daemon/mountinfo.h"
 #include "daemon/runfile.h"
 #include "daemon/volume.h"
@@ -89,43 +88,13 @@ static int refuse_busy(const char *source, const struct why *why)
 	return refuse(why, -EBUSY, "%s is in use by another program", source);
 }
 
-/* A loop device of this image that a file system or program has claimed. */
-static bool loop_is_claimed(const char *name, const struct stat *image)
-{
-	char path[300];
-	struct loop_info64 info;
-	ug_autoclose int fd = -1;
-	ug_autoclose int excl = -1;
-
-	snprintf(path, sizeof(path), "/dev/%s", name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || ioctl(fd, LOOP_GET_STATUS64, &info))
-		return false;
-	if (info.lo_inode != image->st_ino || info.lo_device != image->st_dev)
-		return false;
-	excl = open(path, O_RDONLY | O_EXCL | O_CLOEXEC);
-	return excl < 0 && errno == EBUSY;
-}
-
 static int check_loops(const char *source, const struct why *why)
 {
-	struct stat st;
-	struct dirent *de;
-	int err = 0;
-	DIR *dir;
+	char name[64];
 
-	if (stat(source, &st) || !S_ISREG(st.st_mode))
+	if (!loop_claimed_for(source, name, sizeof(name)))
 		return 0;
-	dir = opendir("/sys/block");
-	if (!dir)
-		return 0;
-	while (!err && (de = readdir(dir)))
-		if (!strncmp(de->d_name, "loop", 4) &&
-		    loop_is_claimed(de->d_name, &st))
-			err = refuse(why, -EBUSY, "%s is in use as /dev/%s",
-				     source, de->d_name);
-	closedir(dir);
-	return err;
+	return refuse(why, -EBUSY, "%s is in use as /dev/%s", source, name);
 }
 
 /* ---- opening ---- */
@@ -167,6 +136,28 @@ static bool is_block_device(const char *path)
 	struct stat st;
 
 	return !stat(path, &st) && S_ISBLK(st.st_mode);
+}
+
+/*
+ * A loop device is the same volume as its image and as every other loop device
+ * of it: its user has the image's lock as well.
+ */
+static int lock_below(struct volume *vol, const struct why *why)
+{
+	unsigned flags = BLK_OPEN_EXCL;
+	char image[4096];
+	int fd;
+
+	if (!loop_image_of(vol->source, image, sizeof(image)))
+		return 0;
+	if (vol->dev->readonly)
+		flags |= BLK_OPEN_READONLY;
+	fd = blkdev_lock_image(image, flags);
+	if (fd == -EBUSY)
+		return refuse_busy(image, why);
+	/* Cannot be opened: out of reach for others of this name space too. */
+	vol->image = fd;
+	return 0;
 }
 
 /*
@@ -232,7 +223,8 @@ int volume_open(struct volume *vol, const char *source, bool readonly,
 	*vol = (struct volume){ .source = source,
 				.readonly = readonly,
 				.shared = shared,
-				.claim = -1 };
+				.claim = -1,
+				.image = -1 };
 	err = check_loops(source, &why);
 	if (!err)
 		err = volume_claim(vol, why_text, why_len);
@@ -248,7 +240,10 @@ int volume_open(struct volume *vol, const char *source, bool readonly,
 		volume_close(vol);
 		return refuse(&why, -EINVAL, "%s is empty", source);
 	}
-	return 0;
+	err = lock_below(vol, &why);
+	if (err)
+		volume_close(vol);
+	return err;
 }
 
 void volume_close(struct volume *vol)
@@ -256,6 +251,9 @@ void volume_close(struct volume *vol)
 	blkdev_close(vol->dev);
 	vol->dev = NULL;
 	volume_unclaim(vol);
+	if (vol->image >= 0)
+		close(vol->image);
+	vol->image = -1;
 }
 
 /* ---- what it is instead ---- */

@@ -20,6 +20,7 @@ struct volume {
 	bool readonly;	    /* what was asked for */
 	bool shared;	    /* with other members of a cluster */
 	int claim;	    /* O_EXCL on a block device, or -1 */
+	int image;	    /* lock on the image below a loop device, or < 0 */
 };
 
 /*

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # On a block device: mounted as fuseblk, so that a plain umount(2) waits for
-# us; the device is claimed while it is mounted, and free afterwards.
+# us; device and image are claimed while it is mounted, and free afterwards.
 . "$(dirname "$0")/../lib/lib.sh"
 
 make_volume vol.img 200M
@@ -24,6 +24,19 @@ clean_fsck "$dev"
 mount_volume "$dev" mnt
 check "contents" cmp data mnt/data
 umount_clean mnt "$dev"
+
+# An image, its loop device and another one of it are one volume
+mount_volume vol.img mnt
+refused 32 "vol.img is already mounted on $work/mnt" "$UGFS" mount "$dev" /mnt
+umount_clean mnt vol.img
+mount_volume "$dev" mnt
+first=$dev
+exec 9< "$first" # what loop_device gives up
+loop_device vol.img
+[ "$dev" != "$first" ] || fail "not another loop device"
+refused 32 "vol.img is in use" "$UGFS" mount "$dev" /mnt
+umount_clean mnt "$first"
+exec 9<&-
 
 loop_device vol.img --read-only
 "$UGFS" mount "$dev" mnt 2> note
