@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * manyfiles.c - manyfiles create|stat|unlink DIR FILES DIRS: one system call
- * (create: two) for each of FILES empty files, spread evenly over DIRS
- * directories below DIR, or in DIR itself if DIRS is 1.
+ * manyfiles.c - manyfiles create|stat|unlink DIR FILES DIRS [NAME]: one system
+ * call (create: two) for each of FILES empty files, spread evenly over DIRS
+ * directories below DIR, or in DIR itself if DIRS is 1. Their names begin with
+ * NAME, so that several can use one directory.
  *
  * Prints the seconds it took, without those for the directories themselves.
  * Files are visited in the order in which they were created, one directory
@@ -22,6 +23,7 @@ struct job {
 	const char *dir;
 	unsigned long files;
 	unsigned long dirs;
+	const char *name;
 };
 
 static void die(const char *what)
@@ -102,7 +104,7 @@ static double for_each(const struct job *job, void (*one)(const char *path))
 		dir_path(job, d, path);
 		name = path + strlen(path);
 		for (unsigned long f = 0; f < per_dir; f++) {
-			snprintf(name, 32, "/file%lu", f);
+			snprintf(name, 64, "/%.20s%lu", job->name, f);
 			one(path);
 		}
 	}
@@ -114,12 +116,13 @@ int main(int argc, char **argv)
 	struct job job;
 	double seconds;
 
-	if (argc != 5)
+	if (argc != 5 && argc != 6)
 		goto usage;
 	job.dir = argv[2];
 	job.files = strtoul(argv[3], NULL, 10);
 	job.dirs = strtoul(argv[4], NULL, 10);
-	if (strlen(job.dir) > PATH_MAX - 64 || !job.dirs ||
+	job.name = argc == 6 ? argv[5] : "file";
+	if (strlen(job.dir) > PATH_MAX - 128 || !job.dirs ||
 	    job.files < job.dirs)
 		goto usage;
 
@@ -137,6 +140,7 @@ int main(int argc, char **argv)
 	printf("%.6f\n", seconds);
 	return 0;
 usage:
-	fputs("usage: manyfiles create|stat|unlink DIR FILES DIRS\n", stderr);
+	fputs("usage: manyfiles create|stat|unlink DIR FILES DIRS [NAME]\n",
+	      stderr);
 	return 2;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * report.c - report PARAMETERS TARGETS JSON < SAMPLES: medians and ratios.
+ * report.c - report PARAMETERS TARGETS JSON [COLUMN...] < SAMPLES: medians and
+ * ratios.
  *
  * Samples are lines of fields separated by tabs:
  *
@@ -14,6 +15,9 @@
  *
  * where the yardstick is ext4, emptyfs, or "-" for the value itself. A target
  * is "met", or reached by so many percent.
+ *
+ * With columns it is one table, with a column for each of these file systems.
+ * The table of a target is a column then, and its yardstick another one.
  */
 #include <jansson.h>
 #include <stdbool.h>
@@ -203,14 +207,12 @@ struct cells {
 	double ext4, empty, ours;
 };
 
-static void print_target(const struct target *t, const struct cells *c)
+/* got: the value, or its ratio to the yardstick; negative: not measured. */
+static void print_target(const struct target *t, double got)
 {
 	bool absolute = !strcmp(t->yardstick, "-");
-	double got = c->ours, reached;
+	double reached;
 
-	if (!absolute)
-		got = ratio(c->ours,
-			    !strcmp(t->yardstick, "ext4") ? c->ext4 : c->empty);
 	if (got < 0)
 		return;
 	printf("  %s %g%s", t->at_most ? "<=" : ">=", t->limit,
@@ -223,6 +225,14 @@ static void print_target(const struct target *t, const struct cells *c)
 	}
 	reached = t->at_most ? t->limit / got : got / t->limit;
 	printf("%.0f %%", reached * 100);
+}
+
+static double cells_reach(const struct cells *c, const struct target *t)
+{
+	if (!strcmp(t->yardstick, "-"))
+		return c->ours;
+	return ratio(c->ours,
+		     !strcmp(t->yardstick, "ext4") ? c->ext4 : c->empty);
 }
 
 static void print_row(const struct table *table, const struct sample *first)
@@ -248,7 +258,7 @@ static void print_row(const struct table *table, const struct sample *first)
 	       format_ratio(text[4], sizeof(text[4]), ratio(c.ours, c.empty)));
 	for (size_t i = 0; i < targets.count; i++)
 		if (!strcmp(t[i].table, table->name) && !strcmp(t[i].row, row))
-			print_target(&t[i], &c);
+			print_target(&t[i], cells_reach(&c, &t[i]));
 	putchar('\n');
 }
 
@@ -274,6 +284,45 @@ static void print_table(const struct table *table)
 			print_row(table, &s[i]);
 }
 
+/* ---- one table of many columns ---- */
+
+static double column_reaches(const char *row, const struct target *t)
+{
+	double value = median(row, t->table);
+
+	if (!strcmp(t->yardstick, "-"))
+		return value;
+	return ratio(value, median(row, t->yardstick));
+}
+
+static void print_wide_row(const struct sample *first, char **columns)
+{
+	const struct target *t = targets.items;
+	char text[32];
+
+	printf("%-28s %-7s", first->row, first->unit);
+	for (char **column = columns; *column; column++)
+		printf(" %11s", format_value(text, sizeof(text),
+					     median(first->row, *column)));
+	for (size_t i = 0; i < targets.count; i++)
+		if (!strcmp(t[i].row, first->row))
+			print_target(&t[i], column_reaches(first->row, &t[i]));
+	putchar('\n');
+}
+
+static void print_columns(char **columns)
+{
+	const struct sample *s = samples.items;
+
+	printf("\n%-28s %-7s", "medians", "unit");
+	for (char **column = columns; *column; column++)
+		printf(" %11s", *column);
+	puts("  target");
+	for (size_t i = 0; i < samples.count; i++)
+		if (is_first_of_row(i))
+			print_wide_row(&s[i], columns);
+}
+
 /* ---- JSON ---- */
 
 static json_t *samples_json(void)
@@ -294,8 +343,9 @@ int main(int argc, char **argv)
 {
 	json_t *root = json_object(), *parameters = json_object();
 
-	if (argc != 4) {
-		fputs("usage: report PARAMETERS TARGETS JSON < SAMPLES\n",
+	if (argc < 4) {
+		fputs("usage: report PARAMETERS TARGETS JSON [COLUMN...] < "
+		      "SAMPLES\n",
 		      stderr);
 		return 2;
 	}
@@ -303,8 +353,10 @@ int main(int argc, char **argv)
 	read_lines(fopen(argv[2], "r"), argv[2], 5, take_target, NULL);
 	putchar('\n');
 	read_lines(fopen(argv[1], "r"), argv[1], 2, take_parameter, parameters);
-	for (size_t i = 0; i < UG_ARRAY_SIZE(tables); i++)
+	for (size_t i = 0; argc == 4 && i < UG_ARRAY_SIZE(tables); i++)
 		print_table(&tables[i]);
+	if (argc > 4)
+		print_columns(argv + 4);
 
 	json_object_set_new(root, "parameters", parameters);
 	json_object_set_new(root, "samples", samples_json());
