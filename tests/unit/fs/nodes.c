@@ -82,32 +82,45 @@ static void *dispatch_thread(void *arg)
 	return NULL;
 }
 
-/* Bit of the work that is being done, while it is. */
-#define AT_WORK (1u << FS_WORK_COUNT)
+struct work_of {
+	struct node *node;
+	enum fs_work work;
+};
 
 static void *work_thread(void *arg)
 {
-	struct node *node = arg;
-	unsigned wanted;
+	struct work_of *of = arg;
+	struct node *node = of->node;
+	unsigned bit = 1u << of->work;
 
 	pthread_mutex_lock(&node->lock);
 	while (!node->stop) {
-		wanted = node->wanted;
-		node->wanted = wanted ? AT_WORK : 0;
-		pthread_cond_broadcast(&node->cond);
-		if (!wanted) {
+		if (!(node->wanted & bit)) {
 			pthread_cond_wait(&node->cond, &node->lock);
 			continue;
 		}
+		node->wanted &= ~bit;
+		node->at_work |= bit;
 		pthread_mutex_unlock(&node->lock);
-		for (unsigned w = 0; w < FS_WORK_COUNT; w++)
-			if (wanted & (1u << w))
-				fs_work_run(node->fs, (enum fs_work)w, true);
+		fs_work_run(node->fs, of->work, true);
 		pthread_mutex_lock(&node->lock);
-		node->wanted &= ~AT_WORK;
+		node->at_work &= ~bit;
+		pthread_cond_broadcast(&node->cond);
 	}
 	pthread_mutex_unlock(&node->lock);
+	free(of);
 	return NULL;
+}
+
+static void start_workers(struct node *node)
+{
+	for (unsigned w = 0; w < FS_WORK_COUNT; w++) {
+		struct work_of *of = malloc(sizeof(*of));
+
+		*of = (struct work_of){ node, (enum fs_work)w };
+		if (pthread_create(&node->workers[w], NULL, work_thread, of))
+			die("thread", "cannot be made");
+	}
 }
 
 void nodes_settle(struct nodes *n)
@@ -118,7 +131,7 @@ void nodes_settle(struct nodes *n)
 		if (!node->fs)
 			continue;
 		pthread_mutex_lock(&node->lock);
-		while (node->wanted)
+		while (node->wanted || node->at_work)
 			pthread_cond_wait(&node->cond, &node->lock);
 		pthread_mutex_unlock(&node->lock);
 	}
@@ -126,16 +139,16 @@ void nodes_settle(struct nodes *n)
 
 /* ---- mounts ---- */
 
-void nodes_make(struct nodes *n, uint64_t seed)
+void nodes_make(struct nodes *n, uint64_t seed, unsigned size_mib)
 {
 	const struct volume_geometry geometry = {
 		.journals = NODES_MAX,
-		.size_mib = 96,
+		.size_mib = size_mib ? size_mib : 96,
 	};
 
 	memset(n, 0, sizeof(*n));
 	volume_make(&n->volume, &geometry);
-	/* Nothing crashes here. */
+	/* Who dies here leaves the machine, and its device, alive. */
 	n->volume.opt.barriers = false;
 	n->server = fakedlm_new(seed);
 	fakedlm_set_inline(n->server, 30);
@@ -174,17 +187,33 @@ void nodes_mount(struct nodes *n, unsigned i)
 		die("thread", "cannot be made");
 	if (fs_mount(&params, &node->fs, why, sizeof(why)))
 		die("mount", why);
-	if (pthread_create(&node->worker, NULL, work_thread, node))
-		die("thread", "cannot be made");
+	start_workers(node);
 }
 
-static void stop_worker(struct node *node)
+static void stop_workers(struct node *node)
 {
 	pthread_mutex_lock(&node->lock);
 	node->stop = true;
 	pthread_cond_broadcast(&node->cond);
 	pthread_mutex_unlock(&node->lock);
-	pthread_join(node->worker, NULL);
+	for (unsigned w = 0; w < FS_WORK_COUNT; w++)
+		pthread_join(node->workers[w], NULL);
+}
+
+/* Neither callback nor call of the lock server comes any more. */
+static void stop_dispatcher(struct node *node)
+{
+	fakedlm_wake(node->ls);
+	pthread_join(node->dispatcher, NULL);
+}
+
+static void free_node(struct node *node)
+{
+	lockmod_dlm_destroy(node->dlm);
+	glworkers_fini(&node->glworkers);
+	blkdev_close(node->dev);
+	pthread_mutex_destroy(&node->lock);
+	pthread_cond_destroy(&node->cond);
 }
 
 void nodes_unmount(struct nodes *n, unsigned i)
@@ -192,20 +221,60 @@ void nodes_unmount(struct nodes *n, unsigned i)
 	struct node *node = &n->node[i];
 	int err;
 
-	stop_worker(node);
+	stop_workers(node);
 	lockmod_dlm_leaving(node->dlm);
 	err = fs_unmount(node->fs);
 	if (err)
 		die("unmount", strerror(-err));
 	node->fs = NULL;
-	fakedlm_wake(node->ls);
-	pthread_join(node->dispatcher, NULL);
+	stop_dispatcher(node);
 	fakedlm_leave(node->ls);
-	lockmod_dlm_destroy(node->dlm);
-	glworkers_fini(&node->glworkers);
-	blkdev_close(node->dev);
-	pthread_mutex_destroy(&node->lock);
-	pthread_cond_destroy(&node->cond);
+	free_node(node);
+}
+
+/* ---- death ---- */
+
+void nodes_cut(struct nodes *n, unsigned i)
+{
+	for (unsigned k = 0; k < NODES_MAX; k++)
+		if (k != i && n->node[k].fs)
+			fs_freeze(n->node[k].fs);
+	blkdev_shut(n->node[i].dev);
+	fs_withdraw(n->node[i].fs, "the test kills it");
+}
+
+void nodes_bury(struct nodes *n, unsigned i)
+{
+	struct node *node = &n->node[i];
+	unsigned jid = node->jid;
+	int err = -EAGAIN;
+
+	stop_workers(node);
+	lockmod_dlm_cut(node->dlm);
+	stop_dispatcher(node);
+	fakedlm_kill(node->ls);
+	lockmod_dlm_fail(node->dlm);
+	/* Waits for the last request to come back from the device. */
+	fs_unmount(node->fs);
+	node->fs = NULL;
+	free_node(node);
+	/* Each in turn tries, as in life. */
+	for (unsigned k = 0; err; k = (k + 1) % NODES_MAX) {
+		if (!n->node[k].fs)
+			continue;
+		err = fs_recover_journal(n->node[k].fs, jid);
+		if (err && err != -EAGAIN)
+			die("recovery", strerror(-err));
+	}
+	for (unsigned k = 0; k < NODES_MAX; k++)
+		if (n->node[k].fs)
+			fs_thaw(n->node[k].fs);
+}
+
+void nodes_kill(struct nodes *n, unsigned i)
+{
+	nodes_cut(n, i);
+	nodes_bury(n, i);
 }
 
 void nodes_end(struct nodes *n)

@@ -27,10 +27,11 @@ struct node {
 	struct lockmod_dlm *dlm;
 	struct glworkers glworkers;
 	pthread_t dispatcher;
-	pthread_t worker; /* of fs_work_run() */
+	pthread_t workers[FS_WORK_COUNT]; /* of fs_work_run() */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
-	unsigned wanted; /* bit per enum fs_work */
+	unsigned wanted;  /* bit per enum fs_work */
+	unsigned at_work; /* the same */
 	bool stop;
 };
 
@@ -41,14 +42,24 @@ struct nodes {
 };
 
 /*
- * Make a volume with a journal for each node, and the lock server. The seed
- * decides the order of callbacks.
+ * Make a volume of so many MiB (0: 96) with a journal for each node, and the
+ * lock server. The seed decides the order of callbacks.
  */
-void nodes_make(struct nodes *n, uint64_t seed);
+void nodes_make(struct nodes *n, uint64_t seed, unsigned size_mib);
 
 /* Mount as node i. Fails the test with the sentence if it cannot. */
 void nodes_mount(struct nodes *n, unsigned i);
 void nodes_unmount(struct nodes *n, unsigned i);
+
+/*
+ * Node i dies, in two steps. nodes_cut(): from now on nothing of it reaches the
+ * volume, and its calls fail; the others' grants are frozen. nodes_bury(), when
+ * no call is running on it any more: it is gone with its memory and its locks,
+ * another node replays its journal, all go on.
+ */
+void nodes_cut(struct nodes *n, unsigned i);
+void nodes_bury(struct nodes *n, unsigned i);
+void nodes_kill(struct nodes *n, unsigned i);
 
 /* All that are mounted leave, the image must be clean and is removed. */
 void nodes_end(struct nodes *n);
