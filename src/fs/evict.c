@@ -40,6 +40,12 @@
  */
 #define IOPEN_PATIENCE_NS 200000000u
 #define IOPEN_LOOK_NS 5000000u
+/*
+ * How long we wait for those who use it. They may be writing to it, and wait
+ * for space, which somebody waits for us to make: so not for ever.
+ */
+#define USERS_PATIENCE_NS 1000000000u
+#define USERS_TRIES 3u
 
 static int free_rest(struct inode *ip)
 {
@@ -117,6 +123,34 @@ static int lock_iopen(struct inode *ip, struct glock_holder *gh)
 	return err;
 }
 
+/*
+ * Whoever keeps it from us for long has it open, and is told to look when it
+ * closes it: -EBUSY. Else, again.
+ */
+static int lock_unused(struct inode *ip, struct glock_holder *gh)
+{
+	struct glock_holder iopen_gh;
+	int err = -EBUSY;
+
+	for (unsigned i = 0; err == -EBUSY && i < USERS_TRIES; i++) {
+		err = glock_nq(ip->i_gl, LM_ST_EXCLUSIVE, GL_ASYNC, gh);
+		if (!err)
+			err = glock_wait_until(gh,
+					       now_ns() + USERS_PATIENCE_NS);
+		if (err != -ETIMEDOUT)
+			break;
+		glock_dq(gh);
+		err = -EBUSY;
+		if (glock_nq(ip->i_iopen, LM_ST_EXCLUSIVE,
+			     GL_TRY_1CB | GL_NOCACHE, &iopen_gh))
+			break;
+		glock_dq(&iopen_gh);
+	}
+	if (err)
+		glock_holder_init(gh);
+	return err;
+}
+
 /* Nothing of it is ours to write any more. EX is held. */
 static void now_gone(struct inode *ip)
 {
@@ -150,9 +184,9 @@ static int evict_shared(struct inode *ip)
 	if (atomic_load(&ip->i_state) & INODE_GONE)
 		return 0;
 	glock_holder_init(&iopen_gh);
-	err = glock_nq(ip->i_gl, LM_ST_EXCLUSIVE, 0, &gh);
+	err = lock_unused(ip, &gh);
 	if (err)
-		return err == -ESTALE ? 0 : err;
+		return err == -ESTALE || err == -EBUSY ? 0 : err;
 	err = may_release(ip, &iopen_gh);
 	if (!err) {
 		file_drop_pages(ip);
@@ -233,5 +267,20 @@ int evict_unlinked(struct fs *fs, uint64_t addr, void *arg)
 	/* With the last reference it is queued for release. */
 	inode_put(ip);
 	icache_run_evict(fs);
+	return fs_is_withdrawn(fs) ? -EIO : 0;
+}
+
+int evict_left_behind(struct fs *fs, uint64_t addr, void *arg)
+{
+	struct inode *ip;
+	int err = inode_get(fs, addr, 0, false, &ip);
+
+	if (err)
+		return err == -ESTALE ? 0 : err;
+	if (!atomic_load(&ip->i_opens)) {
+		icache_check_links(ip);
+		icache_run_evict(fs);
+	}
+	inode_put(ip);
 	return fs_is_withdrawn(fs) ? -EIO : 0;
 }

@@ -24,4 +24,11 @@ int evict_inode(struct inode *ip);
  */
 int evict_unlinked(struct fs *fs, uint64_t addr, void *arg);
 
+/*
+ * For the same while other nodes are at work: release the dinode unless some
+ * node, ours included, has it open, or uses it for so long that it is left to
+ * that one. 0, or -EIO: withdrawn.
+ */
+int evict_left_behind(struct fs *fs, uint64_t addr, void *arg);
+
 #endif

@@ -16,6 +16,8 @@
  * With blocks that stay delayed below the new end and a tree of pointer
  * blocks, the delayed ones are written before anything is freed: what was
  * promised for them counts on pointer blocks that the truncation might free.
+ * With other nodes always: while we wait for a group of theirs, nobody can
+ * write this inode, and they may wait for what was promised for it.
  * Source: docs/spec/gfs2-ondisk.md 3.4, 3.7.
  */
 #include <errno.h>
@@ -227,12 +229,12 @@ static int free_beyond(struct inode *ip)
 /* Does anything have to be written before blocks are freed? */
 static bool must_write_first(struct inode *ip, struct pages *pp)
 {
-	bool must;
+	bool must, delayed;
 
 	pthread_rwlock_rdlock(&ip->i_lock);
 	pthread_mutex_lock(&pp->pp_lock);
-	must = pp->pp_dirty && (ends_in_block(ip, ip->i_size) ||
-				(ip->i_height > 1 && ip->i_delayed));
+	delayed = ip->i_delayed && (ip->i_height > 1 || !ip->i_fs->fs_alone);
+	must = pp->pp_dirty && (ends_in_block(ip, ip->i_size) || delayed);
 	pthread_mutex_unlock(&pp->pp_lock);
 	inode_rwunlock(ip);
 	return must;

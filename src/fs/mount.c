@@ -417,6 +417,8 @@ static int mount_volume(struct fs *fs, const struct why *why)
 		err = start(fs, fs->fs_js, recovered, why);
 	if (!err && fs->fs_locks)
 		err = cluster_locks_mounted(fs, why);
+	if (!err && fs->fs_locks)
+		recover_mounted(fs);
 	return err == -ENOENT ? -EUCLEAN : err;
 }
 

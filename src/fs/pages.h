@@ -30,9 +30,10 @@ int file_writeback(struct inode *ip);
 /*
  * The same for a batch, whose data is written together: sorted by address,
  * neighbours merged. Each inode's outcome stays with it for its fsync; the
- * first error is returned.
+ * first error is returned. wait: also those that somebody else is writing or
+ * truncating at present; else these stay as dirty as they are.
  */
-int file_writeback_many(struct inode **ips, unsigned n);
+int file_writeback_many(struct inode **ips, unsigned n, bool wait);
 
 /* Wait until no write-back that began before this call is under way. */
 void pagepool_wait_writeback(struct fs *fs);

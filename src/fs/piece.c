@@ -138,14 +138,31 @@ static int supply_tree(struct piece *p)
 	return err;
 }
 
+/* Nothing is promised to us while we wait for other nodes, which may want it.
+ */
+static void give_back_space(struct piece *p)
+{
+	if (p->prepaid)
+		space_unpromise(p->ip->i_fs, p->prepaid);
+	p->prepaid = 0;
+}
+
 /*
- * Delayed data holds more promises than it will need blocks, and freed blocks
- * become usable with the commit: both once, then it is the truth.
+ * Other nodes may have what we need. Delayed data holds more promises than it
+ * will need blocks, and freed blocks become usable with the commit: both
+ * once, then it is the truth.
  */
 static int supply_space(struct piece *p)
 {
 	struct fs *fs = p->ip->i_fs;
+	int err;
 
+	give_back_space(p);
+	err = space_promise_wait(p->ip, p->want_at);
+	if (!err)
+		p->prepaid = p->want_at;
+	if (err != -ENOSPC)
+		return err;
 	if (p->space_tried)
 		return -ENOSPC;
 	p->space_tried = true;
@@ -206,6 +223,7 @@ int piece_write(struct piece *p)
 			break;
 	}
 	pagepool_give(p->pp->pp_pool, p->spare, p->spares);
+	give_back_space(p);
 	return err;
 }
 
@@ -220,5 +238,6 @@ int piece_init(struct piece *p, const struct fs_req *req, struct inode *ip,
 	p->len = 0;
 	p->io_flags = io_flags;
 	p->space_tried = false;
+	p->prepaid = 0;
 	return p->pp ? 0 : -ENOMEM;
 }

@@ -56,9 +56,10 @@ struct piece {
 	bool stuffed; /* the file stays so */
 
 	enum want want;
-	uint64_t want_at;
+	uint64_t want_at; /* WANT_SPACE: how much */
 	unsigned tries;
 	bool space_tried;
+	uint64_t prepaid; /* promised to the piece, and to no page yet */
 
 	struct tree_run run; /* mapping found last, */
 	uint64_t run_lblock; /* from this block on */

@@ -170,9 +170,15 @@ static int plan_page(struct piece *p, unsigned i)
 
 static int promise(struct piece *p, uint64_t blocks)
 {
-	int err = blocks ? space_promise(p->ip->i_fs, blocks) : 0;
+	uint64_t paid = UG_MIN(blocks, p->prepaid);
+	int err = 0;
 
-	return err == -ENOSPC ? wants(p, WANT_SPACE, 0) : err;
+	if (blocks > paid)
+		err = space_promise(p->ip->i_fs, blocks - paid);
+	if (err)
+		return err == -ENOSPC ? wants(p, WANT_SPACE, blocks) : err;
+	p->prepaid -= paid;
+	return 0;
 }
 
 /*

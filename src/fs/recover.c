@@ -177,10 +177,12 @@ int recover_journal(struct fs *fs, struct journal_info *ji)
 	if (!err)
 		err = replay_mark_clean(fs->fs_dev, fs->fs_geom.bsize, &ji->map,
 					fs->fs_opt.jid, ji->addr, &ji->head);
-	if (!err)
-		ug_info(ji->who, "replayed: %u blocks written, %u revoked",
-			res.blocks_replayed, res.blocks_revoked);
-	return err;
+	if (err)
+		return err;
+	ug_info(ji->who, "replayed: %u blocks written, %u revoked",
+		res.blocks_replayed, res.blocks_revoked);
+	fs->fs_left_behind = true;
+	return 0;
 }
 
 /*
@@ -203,6 +205,24 @@ static void adopt_statfs(struct fs *fs, struct journal_info *ji)
 			strerror(-err));
 }
 
+/* fs_recover_lock held. */
+static void clean_up(struct fs *fs)
+{
+	if (!fs->fs_left_behind || !fs->fs_mounted)
+		return;
+	fs->fs_left_behind = false;
+	if (fs->fs_journal)
+		rgrps_want_clean(fs, false);
+}
+
+void recover_mounted(struct fs *fs)
+{
+	pthread_mutex_lock(&fs->fs_recover_lock);
+	fs->fs_mounted = true;
+	clean_up(fs);
+	pthread_mutex_unlock(&fs->fs_recover_lock);
+}
+
 static int recover_locked(struct fs *fs, unsigned jid)
 {
 	struct journal_info *ji = &fs->fs_js->infos[jid];
@@ -223,8 +243,10 @@ static int recover_locked(struct fs *fs, unsigned jid)
 		err = -EAGAIN;
 	} else if (!err) {
 		err = recover_journal(fs, ji);
-		if (!err)
+		if (!err) {
 			adopt_statfs(fs, ji);
+			clean_up(fs);
+		}
 		glock_dq(&gh);
 	}
 	glock_put(gl);

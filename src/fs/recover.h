@@ -25,6 +25,12 @@ int recover_journals(struct fs *fs, struct journals *js, const struct why *why);
 int recover_journal(struct fs *fs, struct journal_info *ji);
 
 /*
+ * The mount is complete: what members that have died have left behind may be
+ * cleaned up from now on, by the worker.
+ */
+void recover_mounted(struct fs *fs);
+
+/*
  * From now on fs_recover_journal() leaves it to others; returns when one that
  * runs is over. What follows needs no lock that is not held or waited for.
  */

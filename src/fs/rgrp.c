@@ -19,9 +19,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/assert.h"
 #include "fs/rgrp_int.h"
+
+/* For users of a group of this node. */
+#define OURS_WAIT_NS 20000000u
 
 /* ---- reading a group ---- */
 
@@ -95,7 +99,7 @@ static uint32_t count_state(const struct rgrp *rg, struct buf *const *bufs,
  * sooner or later, in the middle of a change.
  */
 static int header_check(const struct rgrp *rg, struct buf *const *bufs,
-			struct gfs2_rgrp_info *info)
+			struct gfs2_rgrp_info *info, uint32_t *unlinked)
 {
 	uint32_t free_, dinodes;
 
@@ -105,8 +109,8 @@ static int header_check(const struct rgrp *rg, struct buf *const *bufs,
 				    "or counters beyond its %u blocks",
 				    rg->rg_ri.data);
 	free_ = count_state(rg, bufs, GFS2_BLKST_FREE);
-	dinodes = count_state(rg, bufs, GFS2_BLKST_DINODE) +
-		  count_state(rg, bufs, GFS2_BLKST_UNLINKED);
+	*unlinked = count_state(rg, bufs, GFS2_BLKST_UNLINKED);
+	dinodes = count_state(rg, bufs, GFS2_BLKST_DINODE) + *unlinked;
 	if (info->free != free_ || info->dinodes != dinodes)
 		return fs_bad_block(rg->rg_fs, rg->rg_ri.addr,
 				    "resource group header says %u free and "
@@ -153,7 +157,7 @@ static int64_t refused_blocks(const struct rgrp *rg)
 
 /* Nobody holds the glock: nothing changes the group beneath us. */
 static void group_enter(struct rgrp *rg, struct buf **bufs,
-			const struct gfs2_rgrp_info *info)
+			const struct gfs2_rgrp_info *info, uint32_t unlinked)
 {
 	struct rgrp_hint *hint = rgrp_hint(rg);
 	bool refuses = info->flags & GFS2_RGF_NOALLOC;
@@ -168,6 +172,8 @@ static void group_enter(struct rgrp *rg, struct buf **bufs,
 	rg->rg_info.data = rg->rg_ri.data;
 	rg->rg_info.bitbytes = rg->rg_ri.bitbytes;
 	rg->rg_avail_count = info->free;
+	rg->rg_usable = info->free;
+	rg->rg_unlinked = unlinked;
 	lost = rg->rg_lost;
 	rg->rg_lost = 0;
 	atomic_store(&hint->rt_room, refuses ? 0 : info->free);
@@ -183,6 +189,7 @@ static int rgrp_gl_instantiate(struct glock *gl, bool nowait)
 	struct rgrp *rg = glock_object(gl);
 	struct gfs2_rgrp_info info;
 	struct buf **bufs;
+	uint32_t unlinked;
 	int err;
 
 	bufs = calloc(rg->rg_ri.length, sizeof(*bufs));
@@ -191,12 +198,14 @@ static int rgrp_gl_instantiate(struct glock *gl, bool nowait)
 	err = blocks_read(rg, nowait, bufs);
 	if (err)
 		goto out_free;
-	err = header_check(rg, bufs, &info);
+	err = header_check(rg, bufs, &info, &unlinked);
+	if (!err)
+		err = rgrp_lvb_check(rg, &info, unlinked);
 	if (!err)
 		err = sets_make(rg, bufs);
 	if (err)
 		goto out_put;
-	group_enter(rg, bufs, &info);
+	group_enter(rg, bufs, &info, unlinked);
 	return 0;
 out_put:
 	blocks_put(bufs, rg->rg_ri.length);
@@ -228,6 +237,9 @@ static int rgrp_gl_sync(struct glock *gl)
 	struct rgrp *rg = glock_object(gl);
 	struct journal *j = rg->rg_fs->fs_journal;
 
+	pthread_mutex_lock(&rg->rg_lock);
+	rgrp_not_ours(rg);
+	pthread_mutex_unlock(&rg->rg_lock);
 	if (!j || (rg->rg_fs->fs_alone && !in_journal(rg)))
 		return 0;
 	return journal_writeback_owner(j, &rg->rg_owner);
@@ -240,6 +252,7 @@ void rgrp_leave_memory(struct rgrp *rg)
 
 	pthread_mutex_lock(&rg->rg_lock);
 	bufs = rg->rg_bufs;
+	rgrp_not_ours(rg);
 	rgrp_windows_forget(rg);
 	rg->rg_bufs = NULL;
 	sets_free(rg);
@@ -261,6 +274,9 @@ static void rgrp_gl_invalidate(struct glock *gl, enum lm_state target)
 
 static const struct glock_ops rgrp_glock_ops = {
 	.type = LM_TYPE_RGRP,
+	.value_block = true,
+	.hold = true,
+	.recall = rgrp_gl_recall,
 	.sync = rgrp_gl_sync,
 	.invalidate = rgrp_gl_invalidate,
 	.instantiate = rgrp_gl_instantiate,
@@ -321,14 +337,59 @@ int rgrp_lock_look(struct rgrp *rg, unsigned flags, struct glock_holder *gh)
 	return lock_group(rg, LM_ST_SHARED, flags, gh);
 }
 
-int rgrp_hold_group(struct rgrp *rg, bool nowait, struct rgrp_hold *hold)
+int rgrp_lock_unread(struct rgrp *rg, unsigned flags, struct glock_holder *gh)
 {
-	unsigned flags = GL_NODE_SCOPE | (nowait ? GL_NOWAIT : 0);
-	int err;
+	return lock_group(rg, LM_ST_EXCLUSIVE, flags | GL_NODE_SCOPE | GL_SKIP,
+			  gh);
+}
 
-	err = lock_group(rg, LM_ST_EXCLUSIVE, flags, &hold->rh_gh);
+static void hold_begins(struct rgrp *rg, struct rgrp_hold *hold)
+{
+	hold->rh_rg = rg;
+	if (!rg->rg_fs->fs_alone)
+		rgrp_make_ours(rg);
+}
+
+int rgrp_hold_group(struct rgrp *rg, unsigned flags, struct rgrp_hold *hold)
+{
+	int err = lock_group(rg, LM_ST_EXCLUSIVE, flags | GL_NODE_SCOPE,
+			     &hold->rh_gh);
+
 	if (!err)
-		hold->rh_rg = rg;
+		hold_begins(rg, hold);
+	return err;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/*
+ * It is granted by ourselves: at once, or when a look at the group ends; but
+ * perhaps it is on its way to another node by now.
+ */
+int rgrp_hold_ours(struct rgrp *rg, struct rgrp_hold *hold)
+{
+	int err = rgrp_hold_group(rg, GL_NOWAIT, hold);
+
+	if (err != -EAGAIN)
+		return err;
+	err = lock_group(rg, LM_ST_EXCLUSIVE, GL_NODE_SCOPE | GL_ASYNC,
+			 &hold->rh_gh);
+	if (!err)
+		err = glock_wait_until(&hold->rh_gh, now_ns() + OURS_WAIT_NS);
+	if (err == -ETIMEDOUT) {
+		glock_dq(&hold->rh_gh);
+		err = -EAGAIN;
+	}
+	if (err)
+		glock_holder_init(&hold->rh_gh);
+	else
+		hold_begins(rg, hold);
 	return err;
 }
 
@@ -340,7 +401,7 @@ int rgrp_hold_block(struct fs *fs, uint64_t blkno, bool nowait,
 	if (!rg)
 		return fs_bad_block(fs, blkno,
 				    "no resource group maps this block");
-	return rgrp_hold_group(rg, nowait, hold);
+	return rgrp_hold_group(rg, nowait ? GL_NOWAIT : 0, hold);
 }
 
 bool rgrp_hold_covers(const struct rgrp_hold *hold, uint64_t blkno)
@@ -518,12 +579,14 @@ static int avail_check(struct rgrp *rg)
 int rgrp_check(struct rgrp *rg)
 {
 	struct gfs2_rgrp_info info;
+	uint32_t unlinked;
 	int err = 0;
 
 	pthread_mutex_lock(&rg->rg_lock);
 	if (rg->rg_bufs) {
-		err = header_check(rg, rg->rg_bufs, &info);
-		if (!err && (info.free != rg->rg_info.free ||
+		err = header_check(rg, rg->rg_bufs, &info, &unlinked);
+		if (!err && (unlinked != rg->rg_unlinked ||
+			     info.free != rg->rg_info.free ||
 			     info.dinodes != rg->rg_info.dinodes))
 			err = fs_bad_block(rg->rg_fs, rg->rg_ri.addr,
 					   "header and memory differ");

@@ -154,12 +154,22 @@ int rgrp_dinodes_ahead(struct fs *fs, uint64_t first, uint32_t count,
 		       struct buf_ahead **list);
 
 /*
- * Call fn for every dinode in state unlinked, of all groups (reads all
- * bitmaps). fn runs without a group held. Stops at its first error.
+ * Call fn for every dinode in state unlinked, of all groups (reads all bitmaps,
+ * but of those whose locks say that there is none). fn runs without a group
+ * held. Stops at its first error.
  */
 int rgrps_each_unlinked(struct fs *fs,
 			int (*fn)(struct fs *fs, uint64_t addr, void *arg),
 			void *arg);
+
+/*
+ * With other nodes: have the worker release dinodes that are unlinked, and that
+ * nobody has open any more: a node that had them open has died, or may have.
+ * wait: until it has been through all groups, or a while.
+ */
+void rgrps_want_clean(struct fs *fs, bool wait);
+/* The worker's part; nothing if nobody wants it. */
+void rgrps_clean(struct fs *fs);
 
 /* Sum of the group headers (reads all): total, free, dinodes. */
 int rgrps_sum(struct fs *fs, uint64_t *total, uint64_t *free,
@@ -179,6 +189,12 @@ void rgrp_window_drop(struct inode *ip);
  * before, or when they are no longer wanted.
  */
 int space_promise(struct fs *fs, uint64_t blocks);
+/*
+ * The same with other nodes, which are asked to give up groups that we need for
+ * it, near the inode's goal if possible. -ENOSPC: no group has enough at
+ * present. Waits; called with glocks of inodes held, nothing else.
+ */
+int space_promise_wait(struct inode *ip, uint64_t blocks);
 void space_unpromise(struct fs *fs, uint64_t blocks);
 /* All promises together. */
 uint64_t space_promised(struct fs *fs);

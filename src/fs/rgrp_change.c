@@ -66,6 +66,7 @@ static void states_set(struct rgrp *rg, uint32_t n, uint32_t len,
 static void header_write(struct rgrp *rg)
 {
 	gfs2_rgrp_encode(&rg->rg_info, rg->rg_bufs[0]->b_data);
+	rgrp_lvb_set(rg);
 }
 
 /*
@@ -81,6 +82,8 @@ static int change_states(struct rgrp *rg, uint32_t n, uint32_t len,
 	if (!rgrp_all_in_state(rg, n, len, from))
 		return -EUCLEAN;
 	states_set(rg, n, len, to);
+	rg->rg_unlinked += to == GFS2_BLKST_UNLINKED ? len : 0;
+	rg->rg_unlinked -= from == GFS2_BLKST_UNLINKED ? len : 0;
 	if (from == GFS2_BLKST_FREE) {
 		info->free -= len;
 		info->dinodes += dinode ? len : 0;
@@ -158,6 +161,7 @@ static void alloc_states(struct trans *tr, struct rgrp_hold *hold,
 	bufs_add(tr, rg, n, len);
 	pthread_mutex_lock(&rg->rg_lock);
 	err = change_states(rg, n, len, GFS2_BLKST_FREE, to);
+	rgrp_usable_change(rg, -(int64_t)len);
 	pthread_mutex_unlock(&rg->rg_lock);
 	/* They were in avail, which was made from this bitmap. */
 	ug_assert(!err);
@@ -216,9 +220,11 @@ static void pending_done(struct commit_cb *cb, int err)
 	if (rg->rg_pending == rp)
 		rg->rg_pending = NULL;
 	/* After a withdraw the group may be out of memory already. */
-	for (unsigned i = 0; !err && rg->rg_bufs && i < rp->rp_count; i++)
+	for (unsigned i = 0; !err && rg->rg_bufs && i < rp->rp_count; i++) {
 		rgrp_avail_add(rg, rgrp_number(rg, rp->rp_ext[i].start),
 			       rp->rp_ext[i].len);
+		rgrp_usable_change(rg, rp->rp_ext[i].len);
+	}
 	pthread_mutex_unlock(&rg->rg_lock);
 	if (!err)
 		space_returned(rg->rg_fs, rp->rp_blocks);

@@ -6,6 +6,9 @@
  *   rgrp.c          glock operations: reading a group, giving it up; holds
  *   rgrp_scan.c     looking through all groups
  *   rgrp_reserve.c  which group, which places
+ *   rgrp_seek.c     with other nodes: when what is ours does not do
+ *   rgrp_own.c      with other nodes: which groups are ours
+ *   rgrp_lvb.c      the value block of a group's lock
  *   rgrp_window.c   soft reservations of growing files
  *   rgrp_change.c   what a transaction changes
  *   rgrp_bits.c, rgrp_search.c   the bitmaps (pure)
@@ -47,6 +50,8 @@
  * and the pointer blocks on its way, which are at most GFS2_HEIGHT_MAX.
  */
 #define RGRP_MIN_PROMISED 16u
+/* For how long a group that another node uses is not even asked for. */
+#define RGRP_SHUN_MS 2000u
 
 /* ---- a group ---- */
 
@@ -59,6 +64,17 @@ struct rgrp_pending {
 	unsigned rp_count;
 	unsigned rp_cap;
 	struct rgrp_extent *rp_ext;
+};
+
+/*
+ * With other nodes: whose blocks are they to give away? Ours: we have the lock
+ * in EX, and what is free counts in what may be promised (space.c). Leaving:
+ * somebody wants the lock; what has been promised may still go there.
+ */
+enum rgrp_whose {
+	RGRP_OTHERS,
+	RGRP_OURS,
+	RGRP_LEAVING,
 };
 
 struct rgrp {
@@ -80,6 +96,8 @@ struct rgrp {
 	uint64_t *rg_avail;
 	uint64_t *rg_soft; /* union of the windows */
 	uint32_t rg_avail_count;
+	uint32_t rg_usable;   /* avail, and what is in holds */
+	uint32_t rg_unlinked; /* dinodes without links in the bitmaps */
 	struct rgrp_pending *rg_pending; /* of the next flush */
 	/* Freed blocks for which there was no memory: usable again only when
 	 * the group is next read. */
@@ -94,6 +112,9 @@ struct rgrp {
 struct rgrp_hint {
 	atomic_uint rt_room; /* blocks in avail; not read yet: all */
 	atomic_uint rt_run;  /* no run of this length; UINT_MAX: not known */
+	/* With other nodes: */
+	atomic_uint rt_whose;	/* enum rgrp_whose; changed under rg_lock */
+	atomic_uint rt_shun_ms; /* somebody else uses it: since when; 0 never */
 };
 
 /* Counts of space.c. */
@@ -105,15 +126,25 @@ struct space {
 	uint64_t sp_pending;  /* freed, but not durably */
 	uint64_t sp_refused;  /* free, in groups that say NOALLOC */
 	uint64_t sp_returned; /* how often pending blocks became usable */
+	uint64_t sp_ours;     /* with other nodes: to be given away */
+};
+
+/* Walks through the groups for unlinked dinodes (rgrp_scan.c). */
+struct rgrps_cleaner {
+	pthread_mutex_t rc_lock; /* a leaf */
+	pthread_cond_t rc_cond;
+	uint64_t rc_wanted, rc_done; /* numbers of walks */
+	uint64_t rc_done_ns;
 };
 
 struct rgrps {
 	uint32_t rgs_count;
 	struct rgrp *rgs_groups; /* ascending addresses */
 	struct rgrp_hint *rgs_hints;
-	uint64_t rgs_total;	     /* data blocks of all groups */
-	atomic_uint rgs_found;	     /* index that the last look-up found */
-	atomic_uint rgs_spread;	     /* directories spread so far */
+	uint64_t rgs_total;	/* data blocks of all groups */
+	atomic_uint rgs_found;	/* index that the last look-up found */
+	atomic_uint rgs_spread; /* directories spread so far */
+	struct rgrps_cleaner rgs_cleaner;
 	pthread_mutex_t rgs_gl_lock; /* making glocks */
 	struct space rgs_space;
 };
@@ -141,6 +172,11 @@ static inline uint32_t rgrp_number(const struct rgrp *rg, uint64_t blkno)
 /* The group that maps a block, or NULL. */
 struct rgrp *rgrps_find(struct rgrps *rgs, uint64_t blkno);
 
+/* ---- rgrp_scan.c ---- */
+
+void rgrps_cleaner_init(struct rgrps_cleaner *rc);
+void rgrps_cleaner_fini(struct rgrps_cleaner *rc);
+
 /* ---- rgrp.c ---- */
 
 /* The group's glock, made when first asked for. 0 or -ENOMEM. */
@@ -149,8 +185,15 @@ int rgrp_glock(struct rgrp *rg, struct glock **glp);
 /* Bitmaps, buffers and windows go. Nobody holds the glock. */
 void rgrp_leave_memory(struct rgrp *rg);
 
-/* Lock the group EX (node scope) and have it in memory. */
-int rgrp_hold_group(struct rgrp *rg, bool nowait, struct rgrp_hold *hold);
+/*
+ * Lock the group EX (node scope) and have it in memory; with other nodes it is
+ * ours from then on, unless it is leaving. flags: GL_NOWAIT, GL_TRY.
+ */
+int rgrp_hold_group(struct rgrp *rg, unsigned flags, struct rgrp_hold *hold);
+/* The same for a group that is ours, or leaving; not for long: -EAGAIN. */
+int rgrp_hold_ours(struct rgrp *rg, struct rgrp_hold *hold);
+/* Lock the group for its value block, EX, without reading it. */
+int rgrp_lock_unread(struct rgrp *rg, unsigned flags, struct glock_holder *gh);
 
 /*
  * Lock the group for looking: SH, or EX shared with its users of this node if
@@ -170,11 +213,84 @@ void rgrp_avail_take(struct rgrp *rg, uint32_t start, uint32_t len);
 /* len more contiguous blocks may be had: the hint of failed runs fades. */
 void rgrp_run_grows(struct rgrp *rg, uint32_t len);
 
+/* Usable blocks: header and bitmaps say so, durably. rg_lock held. */
+void rgrp_usable_change(struct rgrp *rg, int64_t change);
+
 /* State of block n of the group. rg_lock held, in memory. */
 enum gfs2_blkst rgrp_state(const struct rgrp *rg, uint32_t n);
 /* Are all blocks of [n, n + len) in this state? */
 bool rgrp_all_in_state(const struct rgrp *rg, uint32_t n, uint32_t len,
 		       enum gfs2_blkst state);
+
+/* ---- rgrp_own.c ---- */
+
+/* EX is held by the caller. */
+void rgrp_make_ours(struct rgrp *rg);
+/* The lock goes, and nobody holds it. rg_lock held. */
+void rgrp_not_ours(struct rgrp *rg);
+/* glock_ops.recall */
+void rgrp_gl_recall(struct glock *gl, enum lm_state target);
+/* Another node uses it: nothing is to be looked for there for a while. */
+void rgrp_shun(struct rgrp *rg);
+bool rgrp_is_shunned(const struct rgrp_hint *hint);
+enum rgrp_whose rgrp_whose(const struct rgrp_hint *hint);
+
+/* ---- rgrp_lvb.c ---- */
+
+/* What the value block says. */
+struct rgrp_lvb_info {
+	uint32_t flags, free, dinodes, unlinked;
+	uint64_t igeneration;
+};
+/* A holder asks: false if there is none, or it is lost. Takes rg_lock. */
+bool rgrp_lvb_get(struct rgrp *rg, struct rgrp_lvb_info *info);
+/* As the group is now. EX held, in memory, rg_lock held. */
+void rgrp_lvb_set(struct rgrp *rg);
+/* What was read must be what the value block says. -EUCLEAN, logged. */
+int rgrp_lvb_check(struct rgrp *rg, const struct gfs2_rgrp_info *info,
+		   uint32_t unlinked);
+
+/* ---- rgrp_reserve.c, rgrp_seek.c ---- */
+
+enum rgrp_pass {
+	PASS_RUN,
+	PASS_ROOM,
+	PASS_ANY,
+	PASS_COUNT,
+};
+
+/* One request for places, as the search sees it. */
+struct rgrp_ask {
+	struct inode *ip;
+	struct rgrps *rgs;
+	enum rgrp_why why;
+	uint32_t want;
+	uint32_t min;
+	uint32_t good; /* shorter runs do not end PASS_RUN */
+	uint64_t goal; /* the block before the wanted one; 0: none */
+	bool nowait;
+};
+
+/* Where an inode's next blocks should be. */
+uint64_t rgrp_goal_of(struct inode *ip);
+/* Index of the group where a search begins. */
+uint32_t rgrp_first_group(const struct rgrp_ask *ask);
+/*
+ * Fill the hold, which has the group but no places. With less than min in the
+ * end, nothing is taken and -ENOSPC is returned. (Or -ENOMEM.)
+ */
+int rgrp_take_places(const struct rgrp_ask *ask, struct rgrp *rg,
+		     enum rgrp_pass pass, struct rgrp_hold *hold);
+/* Release the group; there are no places in the hold. */
+void rgrp_hold_release(struct rgrp_hold *hold);
+/* Claim want, or at least min, for what is no data; want is what it was. */
+int rgrp_claim(struct rgrp_ask *ask);
+
+/*
+ * Metadata has found no place where nobody has to be asked: groups of other
+ * nodes, one after another, waiting for them. -ENOSPC.
+ */
+int rgrp_seek_places(const struct rgrp_ask *ask, struct rgrp_hold *hold);
 
 /* ---- rgrp_window.c; rg_lock held ---- */
 
@@ -206,6 +322,10 @@ void space_freed(struct fs *fs, uint64_t blocks);
 void space_returned(struct fs *fs, uint64_t blocks);
 /* The free blocks of groups that refuse allocation. */
 void space_refused(struct fs *fs, int64_t change);
+/* With other nodes: what our groups have to give has changed. */
+void space_ours(struct fs *fs, int64_t change);
+/* More is promised and claimed than they have? *promised: the former. */
+bool space_overdrawn(struct fs *fs, uint64_t *promised);
 /* Would a log flush, or the release of inodes, yield blocks? */
 bool space_may_grow(struct fs *fs);
 uint64_t space_returns(struct fs *fs);

@@ -219,6 +219,7 @@ static int rgrps_read(struct fs *fs)
 	}
 	groups_init(fs, rgs);
 	pthread_mutex_init(&rgs->rgs_gl_lock, NULL);
+	rgrps_cleaner_init(&rgs->rgs_cleaner);
 	space_init(rgs);
 	fs->fs_rgrps = rgs;
 	return 0;
@@ -260,6 +261,7 @@ void rgrps_unload(struct fs *fs)
 		pthread_mutex_destroy(&rg->rg_lock);
 	}
 	pthread_mutex_destroy(&rgs->rgs_gl_lock);
+	rgrps_cleaner_fini(&rgs->rgs_cleaner);
 	space_fini(rgs);
 	fs->fs_rgrps = NULL;
 	rgrps_free(rgs);

@@ -16,32 +16,23 @@
  *
  * When all groups fail, blocks that were freed but not yet committed, and
  * inodes without a name, are made to yield, once; then it is ENOSPC.
+ *
+ * With other nodes the search looks at groups that are ours, and tries locks of
+ * those that nobody seems to use; only when all that yields nothing is another
+ * node asked for one (rgrp_seek.c).
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/assert.h"
 #include "fs/rgrp_int.h"
+#include "fs/work.h"
 
-enum pass {
-	PASS_RUN,
-	PASS_ROOM,
-	PASS_ANY,
-	PASS_COUNT,
-};
-
-/* One request, as the search sees it. */
-struct ask {
-	struct inode *ip;
-	struct rgrps *rgs;
-	enum rgrp_why why;
-	uint32_t want;
-	uint32_t min;
-	uint32_t good; /* shorter runs do not end PASS_RUN */
-	uint64_t goal; /* the block before the wanted one; 0: none */
-	bool nowait;
-};
+/* Until a lock that we have is granted to us again. */
+#define PROMISED_PAUSE_NS 2000000
+#define PROMISED_TRIES 10000u
 
 /* ---- extents of a hold ---- */
 
@@ -116,7 +107,7 @@ static void hold_return(struct rgrp *rg, struct rgrp_hold *hold, bool to_window)
 	hold->rh_count = hold->rh_first = 0;
 }
 
-static void hold_release(struct rgrp_hold *hold)
+void rgrp_hold_release(struct rgrp_hold *hold)
 {
 	if (hold->rh_ext != hold->rh_inline)
 		free(hold->rh_ext);
@@ -138,7 +129,7 @@ void rgrp_drop(struct rgrp_hold *hold)
 		if (!hold->rh_data)
 			space_unclaim(rg->rg_fs, left);
 	}
-	hold_release(hold);
+	rgrp_hold_release(hold);
 }
 
 struct rgrp_extent rgrp_peek(const struct rgrp_hold *hold, uint32_t max)
@@ -152,13 +143,14 @@ struct rgrp_extent rgrp_peek(const struct rgrp_hold *hold, uint32_t max)
 
 /* ---- places within a group; rg_lock held ---- */
 
-static uint32_t lacking(const struct ask *ask, const struct rgrp_hold *hold)
+static uint32_t lacking(const struct rgrp_ask *ask,
+			const struct rgrp_hold *hold)
 {
 	return ask->want - hold->rh_blocks;
 }
 
 /* Number of the block where the search in this group begins. */
-static uint32_t search_from(const struct ask *ask, struct rgrp *rg,
+static uint32_t search_from(const struct rgrp_ask *ask, struct rgrp *rg,
 			    const struct rgrp_hold *hold)
 {
 	const struct rgrp_extent *last = last_extent(hold);
@@ -170,7 +162,7 @@ static uint32_t search_from(const struct ask *ask, struct rgrp *rg,
 	return 0;
 }
 
-static int take_window(const struct ask *ask, struct rgrp *rg,
+static int take_window(const struct rgrp_ask *ask, struct rgrp *rg,
 		       struct rgrp_hold *hold)
 {
 	uint32_t start, len;
@@ -191,7 +183,7 @@ static int take_window(const struct ask *ask, struct rgrp *rg,
  * The best run for what is lacking: one with a window behind it if there is
  * one. avoid NULL: nothing but avail counts, and no window is made.
  */
-static struct rgrp_run best_run(const struct ask *ask, struct rgrp *rg,
+static struct rgrp_run best_run(const struct rgrp_ask *ask, struct rgrp *rg,
 				const uint64_t *avoid, uint32_t from,
 				uint32_t lack)
 {
@@ -218,7 +210,7 @@ static void note_failed(struct rgrp *rg, uint32_t len)
 }
 
 /* Take a run, or the front of it; the rest becomes the window. */
-static int take_run(const struct ask *ask, struct rgrp *rg,
+static int take_run(const struct rgrp_ask *ask, struct rgrp *rg,
 		    struct rgrp_hold *hold, struct rgrp_run run)
 {
 	uint32_t len = UG_MIN(run.len, lacking(ask, hold));
@@ -231,8 +223,8 @@ static int take_run(const struct ask *ask, struct rgrp *rg,
 }
 
 /* Runs until there is enough, or too many, or no more. */
-static int take_runs(const struct ask *ask, struct rgrp *rg, enum pass pass,
-		     struct rgrp_hold *hold)
+static int take_runs(const struct rgrp_ask *ask, struct rgrp *rg,
+		     enum rgrp_pass pass, struct rgrp_hold *hold)
 {
 	const uint64_t *avoid = pass == PASS_ANY ? NULL : rg->rg_soft;
 	int err = 0;
@@ -258,17 +250,23 @@ static int take_runs(const struct ask *ask, struct rgrp *rg, enum pass pass,
 }
 
 /*
- * Fill the hold from the group. With less than min in the end, nothing is taken
- * and -ENOSPC is returned.
+ * Of a group that is leaving nothing counts, so nothing can be claimed; what
+ * has been promised may need it.
  */
-static int take_places(const struct ask *ask, struct rgrp *rg, enum pass pass,
-		       struct rgrp_hold *hold)
+static bool may_take(const struct rgrp_ask *ask, const struct rgrp *rg)
+{
+	return rg->rg_fs->fs_alone || ask->why == RGRP_DATA ||
+	       rgrp_whose(rgrp_hint(rg)) == RGRP_OURS;
+}
+
+int rgrp_take_places(const struct rgrp_ask *ask, struct rgrp *rg,
+		     enum rgrp_pass pass, struct rgrp_hold *hold)
 {
 	int err = -ENOSPC;
 
 	pthread_mutex_lock(&rg->rg_lock);
 	if (rg->rg_info.flags & GFS2_RGF_NOALLOC ||
-	    rg->rg_avail_count < ask->min)
+	    rg->rg_avail_count < ask->min || !may_take(ask, rg))
 		goto out;
 	err = take_window(ask, rg, hold);
 	if (!err)
@@ -287,7 +285,7 @@ out:
 
 /* ---- the search through the groups ---- */
 
-static uint64_t window_of(const struct ask *ask)
+static uint64_t window_of(const struct rgrp_ask *ask)
 {
 	return ask->why != RGRP_DATA
 		       ? 0
@@ -295,15 +293,34 @@ static uint64_t window_of(const struct ask *ask)
 					 __ATOMIC_RELAXED);
 }
 
+/*
+ * With other nodes: can its lock be had without waiting for any of them, as
+ * far as is known?
+ */
+static bool may_ask(const struct rgrp_ask *ask, const struct rgrp_hint *hint)
+{
+	if (ask->ip->i_fs->fs_alone)
+		return true;
+	switch (rgrp_whose(hint)) {
+	case RGRP_OURS:
+		return true;
+	case RGRP_LEAVING:
+		return ask->why == RGRP_DATA;
+	case RGRP_OTHERS:
+		break;
+	}
+	return !ask->nowait && !rgrp_is_shunned(hint);
+}
+
 /* Can the group have what the pass asks for, as far as can be seen? */
-static bool looks_promising(const struct ask *ask, uint32_t index,
-			    enum pass pass)
+static bool looks_promising(const struct rgrp_ask *ask, uint32_t index,
+			    enum rgrp_pass pass)
 {
 	struct rgrp_hint *hint = &ask->rgs->rgs_hints[index];
 	uint32_t room =
 		atomic_load_explicit(&hint->rt_room, memory_order_relaxed);
 
-	if (room < ask->min)
+	if (room < ask->min || !may_ask(ask, hint))
 		return false;
 	/* The inode's own window is not part of what rt_run speaks of. */
 	if (pass != PASS_RUN ||
@@ -314,26 +331,47 @@ static bool looks_promising(const struct ask *ask, uint32_t index,
 		       ask->good;
 }
 
+/* With other nodes: -ENOSPC also if one of them has it. */
+static int hold_shared(const struct rgrp_ask *ask, struct rgrp *rg,
+		       struct rgrp_hold *hold)
+{
+	int err;
+
+	if (ask->nowait) {
+		err = rgrp_hold_group(rg, GL_NOWAIT, hold);
+	} else if (rgrp_whose(rgrp_hint(rg)) != RGRP_OTHERS) {
+		err = rgrp_hold_ours(rg, hold);
+	} else {
+		err = rgrp_hold_group(rg, GL_TRY, hold);
+		if (err == -EAGAIN)
+			rgrp_shun(rg);
+	}
+	return err == -EAGAIN ? -ENOSPC : err;
+}
+
 /* 0 with the hold filled, -ENOSPC nothing here, or another error. */
-static int try_group(const struct ask *ask, uint32_t index, enum pass pass,
-		     struct rgrp_hold *hold)
+static int try_group(const struct rgrp_ask *ask, uint32_t index,
+		     enum rgrp_pass pass, struct rgrp_hold *hold)
 {
 	struct rgrp *rg = &ask->rgs->rgs_groups[index];
 	int err;
 
-	err = rgrp_hold_group(rg, ask->nowait, hold);
+	if (rg->rg_fs->fs_alone)
+		err = rgrp_hold_group(rg, ask->nowait ? GL_NOWAIT : 0, hold);
+	else
+		err = hold_shared(ask, rg, hold);
 	if (err)
 		return err;
 	hold->rh_ip = ask->ip;
 	hold->rh_data = ask->why == RGRP_DATA;
-	err = take_places(ask, rg, pass, hold);
+	err = rgrp_take_places(ask, rg, pass, hold);
 	if (err)
-		hold_release(hold);
+		rgrp_hold_release(hold);
 	return err;
 }
 
-static int try_pass(const struct ask *ask, uint32_t first, enum pass pass,
-		    struct rgrp_hold *hold)
+static int try_pass(const struct rgrp_ask *ask, uint32_t first,
+		    enum rgrp_pass pass, struct rgrp_hold *hold)
 {
 	uint32_t count = ask->rgs->rgs_count, index = first;
 	unsigned locked = 0;
@@ -357,17 +395,29 @@ static int try_pass(const struct ask *ask, uint32_t first, enum pass pass,
  * Directories that are to be spread: some candidates from a sequence that
  * visits all groups evenly (multiples of the golden section), the roomiest of
  * them. A group that has not been read yet counts as empty.
+ *
+ * With other nodes each has groups of its own for this, every so manieth, so
+ * that directories of different nodes do not begin in the same one.
  */
-static uint32_t spread_group(struct rgrps *rgs)
+static uint32_t spread_candidate(struct fs *fs, uint32_t n)
 {
+	const struct rgrps *rgs = fs->fs_rgrps;
+	uint32_t index =
+		(uint32_t)((uint64_t)(n * 0x9e3779b9u) * rgs->rgs_count >> 32);
+	uint32_t own = index - index % fs->fs_journals + fs->fs_opt.jid;
+
+	return !fs->fs_alone && own < rgs->rgs_count ? own : index;
+}
+
+static uint32_t spread_group(struct fs *fs)
+{
+	struct rgrps *rgs = fs->fs_rgrps;
 	uint32_t best = 0, best_room = 0;
 
 	for (unsigned i = 0; i < RGRP_SPREAD_CANDIDATES; i++) {
 		uint32_t n = atomic_fetch_add_explicit(&rgs->rgs_spread, 1,
 						       memory_order_relaxed);
-		uint32_t index = (uint32_t)((uint64_t)(n * 0x9e3779b9u) *
-						    rgs->rgs_count >>
-					    32);
+		uint32_t index = spread_candidate(fs, n);
 		uint32_t room = atomic_load_explicit(
 			&rgs->rgs_hints[index].rt_room, memory_order_relaxed);
 
@@ -379,31 +429,31 @@ static uint32_t spread_group(struct rgrps *rgs)
 	return best;
 }
 
-static uint32_t first_group(const struct ask *ask)
+uint32_t rgrp_first_group(const struct rgrp_ask *ask)
 {
 	uint64_t window = window_of(ask);
 	struct rgrp *rg;
 
 	if (ask->why == RGRP_SPREAD)
-		return spread_group(ask->rgs);
+		return spread_group(ask->ip->i_fs);
 	rg = rgrps_find(ask->rgs, window ? window : ask->goal);
 	return rg ? rg->rg_index : 0;
 }
 
-static int search_groups(const struct ask *ask, struct rgrp_hold *hold)
+static int search_groups(const struct rgrp_ask *ask, struct rgrp_hold *hold)
 {
-	uint32_t first = first_group(ask);
+	uint32_t first = rgrp_first_group(ask);
 	int err = -ENOSPC;
 
 	for (int pass = PASS_RUN; err == -ENOSPC && pass < PASS_COUNT; pass++)
-		err = try_pass(ask, first, (enum pass)pass, hold);
+		err = try_pass(ask, first, (enum rgrp_pass)pass, hold);
 	return err;
 }
 
 /* ---- counts ---- */
 
 /* Metadata must not take what is promised to data. */
-static int claim(struct ask *ask)
+int rgrp_claim(struct rgrp_ask *ask)
 {
 	struct fs *fs = ask->ip->i_fs;
 
@@ -415,13 +465,13 @@ static int claim(struct ask *ask)
 	return space_claim(fs, ask->min);
 }
 
-static int reserve_once(const struct ask *request, struct rgrp_hold *hold)
+static int reserve_once(const struct rgrp_ask *request, struct rgrp_hold *hold)
 {
-	struct ask ask = *request;
+	struct rgrp_ask ask = *request;
 	uint32_t unused;
 	int err;
 
-	err = claim(&ask);
+	err = rgrp_claim(&ask);
 	if (err)
 		return err;
 	err = search_groups(&ask, hold);
@@ -431,7 +481,7 @@ static int reserve_once(const struct ask *request, struct rgrp_hold *hold)
 	return err;
 }
 
-static uint64_t goal_of(struct inode *ip)
+uint64_t rgrp_goal_of(struct inode *ip)
 {
 	/* i_lock is not held: an old goal is as good. */
 	uint64_t goal = __atomic_load_n(&ip->i_goal, __ATOMIC_RELAXED);
@@ -441,18 +491,58 @@ static uint64_t goal_of(struct inode *ip)
 	return ip->i_addr;
 }
 
+/*
+ * With other nodes, the first search having failed. What has been promised is
+ * in our groups (space.c), unless their locks could not be had for a moment.
+ */
+static int reserve_promised(const struct rgrp_ask *ask, struct rgrp_hold *hold)
+{
+	const struct timespec pause = { .tv_nsec = PROMISED_PAUSE_NS };
+	int err = -ENOSPC;
+
+	for (unsigned i = 0; err == -ENOSPC && i < PROMISED_TRIES; i++) {
+		if (fs_is_withdrawn(ask->ip->i_fs))
+			return -EIO;
+		nanosleep(&pause, NULL);
+		err = reserve_once(ask, hold);
+	}
+	return err;
+}
+
+/*
+ * The same for metadata: from other nodes; when these have nothing either, what
+ * is promised for more than it will need is settled, and what is on its way to
+ * be free is made free, once.
+ */
+static int reserve_shared(const struct rgrp_ask *ask, struct rgrp_hold *hold)
+{
+	struct fs *fs = ask->ip->i_fs;
+	int err;
+
+	if (ask->why == RGRP_DATA)
+		return reserve_promised(ask, hold);
+	err = rgrp_seek_places(ask, hold);
+	if (err != -ENOSPC)
+		return err;
+	fs_writeback_unlocked(fs);
+	err = fs_reclaim_space(fs);
+	if (!err)
+		err = reserve_once(ask, hold);
+	return err == -ENOSPC ? rgrp_seek_places(ask, hold) : err;
+}
+
 int rgrp_reserve(struct inode *ip, uint32_t want, uint32_t min,
 		 enum rgrp_why why, bool nowait, struct rgrp_hold *hold)
 {
 	struct fs *fs = ip->i_fs;
 	uint32_t good = why == RGRP_DATA ? RGRP_RUN_GOOD : RGRP_META_GOOD;
-	struct ask ask = {
+	struct rgrp_ask ask = {
 		.ip = ip,
 		.rgs = fs->fs_rgrps,
 		.why = why,
 		.want = UG_MAX(want, min),
 		.min = UG_MAX(min, 1u),
-		.goal = why == RGRP_SPREAD ? 0 : goal_of(ip),
+		.goal = why == RGRP_SPREAD ? 0 : rgrp_goal_of(ip),
 		.nowait = nowait,
 	};
 	uint64_t returns;
@@ -466,6 +556,8 @@ int rgrp_reserve(struct inode *ip, uint32_t want, uint32_t min,
 		return err;
 	if (nowait)
 		return -EAGAIN;
+	if (!fs->fs_alone)
+		return reserve_shared(&ask, hold);
 	/* Blocks may also have come back since their group was searched. */
 	if (!space_may_grow(fs) && returns == space_returns(fs))
 		return -ENOSPC;

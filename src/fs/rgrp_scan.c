@@ -10,12 +10,21 @@
  *
  *     index .. index + RGRP_SCAN_AHEAD     locked, being read
  *
- * in ascending order, as the order of locks asks for.
+ * in ascending order, as the order of locks asks for. Not with other nodes:
+ * there nobody may wait for one of their groups with one of ours locked, which
+ * they may be waiting for. Most need not be read there.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <time.h>
 
+#include "fs/evict.h"
+#include "fs/icache.h"
 #include "fs/rgrp_int.h"
+
+/* Who needs space waits for the cleaner this long, and not again so soon. */
+#define CLEAN_PATIENCE_SEC 2
+#define CLEAN_PAUSE_NS 2000000000u
 
 /* Addresses collected under a group's lock before fn gets them. */
 #define UNLINKED_BATCH 128u
@@ -25,6 +34,7 @@ struct scan {
 	bool header_only;
 	uint32_t next; /* first group not locked yet */
 	struct glock_holder holders[RGRP_SCAN_AHEAD];
+	bool empty[RGRP_SCAN_AHEAD]; /* no unlinked dinodes: not to be read */
 };
 
 static struct glock_holder *holder_of(struct scan *sc, uint32_t index)
@@ -32,11 +42,25 @@ static struct glock_holder *holder_of(struct scan *sc, uint32_t index)
 	return &sc->holders[index % RGRP_SCAN_AHEAD];
 }
 
-/* Lock groups up to index + RGRP_SCAN_AHEAD and start reading them. */
+/* Its lock is held. With other nodes the value block may know. */
+static bool has_no_unlinked(struct rgrp *rg)
+{
+	struct rgrp_lvb_info lvb;
+
+	return rgrp_lvb_get(rg, &lvb) && !lvb.unlinked;
+}
+
+static bool *empty_of(struct scan *sc, uint32_t index)
+{
+	return &sc->empty[index % RGRP_SCAN_AHEAD];
+}
+
+/* Lock groups from index on, as far as may be, and start reading them. */
 static int scan_ahead(struct scan *sc, uint32_t index)
 {
 	struct rgrps *rgs = sc->fs->fs_rgrps;
-	uint32_t end = index + UG_MIN(RGRP_SCAN_AHEAD, rgs->rgs_count - index);
+	uint32_t ahead = sc->fs->fs_alone ? RGRP_SCAN_AHEAD : 1;
+	uint32_t end = index + UG_MIN(ahead, rgs->rgs_count - index);
 
 	while (sc->next < end) {
 		struct rgrp *rg = &rgs->rgs_groups[sc->next];
@@ -44,7 +68,10 @@ static int scan_ahead(struct scan *sc, uint32_t index)
 
 		if (err)
 			return err;
-		sc->next++;
+		*empty_of(sc, sc->next) =
+			!sc->header_only && has_no_unlinked(rg);
+		if (*empty_of(sc, sc->next++))
+			continue;
 		buf_readahead(sc->fs->fs_cache, &rg->rg_owner, rg->rg_ri.addr,
 			      sc->header_only ? 1 : rg->rg_ri.length);
 	}
@@ -238,8 +265,9 @@ int rgrps_each_unlinked(struct fs *fs, unlinked_fn fn, void *arg)
 		struct rgrp *rg = &rgs->rgs_groups[i];
 
 		ul.next = 0;
+		ul.count = 0;
 		err = scan_ahead(&sc, i);
-		if (!err)
+		if (!err && !*empty_of(&sc, i))
 			err = collect(rg, &ul);
 		if (err)
 			break;
@@ -255,4 +283,78 @@ int rgrps_each_unlinked(struct fs *fs, unlinked_fn fn, void *arg)
 	if (i < sc.next)
 		scan_end(&sc, i);
 	return err;
+}
+
+/* ---- cleaning up after other nodes ---- */
+
+void rgrps_cleaner_init(struct rgrps_cleaner *rc)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&rc->rc_lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&rc->rc_cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+void rgrps_cleaner_fini(struct rgrps_cleaner *rc)
+{
+	pthread_cond_destroy(&rc->rc_cond);
+	pthread_mutex_destroy(&rc->rc_lock);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* Until walk number n is over, or for long enough. rc_lock held. */
+static void wait_walk(struct rgrps_cleaner *rc, uint64_t n)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += CLEAN_PATIENCE_SEC;
+	while (rc->rc_done < n &&
+	       pthread_cond_timedwait(&rc->rc_cond, &rc->rc_lock, &end) == 0)
+		;
+}
+
+void rgrps_want_clean(struct fs *fs, bool wait)
+{
+	struct rgrps_cleaner *rc = &fs->fs_rgrps->rgs_cleaner;
+	uint64_t n;
+
+	pthread_mutex_lock(&rc->rc_lock);
+	if (!wait || !rc->rc_done_ns ||
+	    now_ns() - rc->rc_done_ns > CLEAN_PAUSE_NS) {
+		n = ++rc->rc_wanted;
+		fs_wake(fs, FS_WORK_EVICT);
+		if (wait)
+			wait_walk(rc, n);
+	}
+	pthread_mutex_unlock(&rc->rc_lock);
+}
+
+void rgrps_clean(struct fs *fs)
+{
+	struct rgrps_cleaner *rc = &fs->fs_rgrps->rgs_cleaner;
+	uint64_t n, done;
+
+	pthread_mutex_lock(&rc->rc_lock);
+	n = rc->rc_wanted;
+	done = rc->rc_done;
+	pthread_mutex_unlock(&rc->rc_lock);
+	if (n == done)
+		return;
+	fs_fault(fs, rgrps_each_unlinked(fs, evict_left_behind, NULL));
+	pthread_mutex_lock(&rc->rc_lock);
+	rc->rc_done = n;
+	rc->rc_done_ns = now_ns();
+	pthread_cond_broadcast(&rc->rc_cond);
+	pthread_mutex_unlock(&rc->rc_lock);
 }

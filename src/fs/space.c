@@ -29,6 +29,17 @@
  * share of the volume; there a promise may fail in the last percent.
  *
  * Deleting and truncating need no blocks, so they work on a full volume.
+ *
+ * With other nodes the free count says nothing: the same blocks could be
+ * promised by each. Only the blocks of groups that are ours (rgrp_own.c) count
+ * there, and of each of them all but RGRP_MIN_PROMISED - 1:
+ *
+ *     promised + claimed <= sum over our groups of (usable - 15), if positive
+ *
+ * Of n <= 16 blocks for what was promised, some group that is ours has all: if
+ * each had at most 15 that nobody holds, the sum would be at most what is
+ * held, and that is promised to others. So what has been promised finds its
+ * places in our own groups, without waiting for any other node.
  */
 #include <errno.h>
 
@@ -59,15 +70,22 @@ static struct space *space_of(struct fs *fs)
 	return &fs->fs_rgrps->rgs_space;
 }
 
+static uint64_t less(uint64_t have, uint64_t taken)
+{
+	return have > taken ? have - taken : 0;
+}
+
 /* Blocks that may still be given away. sp_lock held. */
 static uint64_t space_left(struct fs *fs, const struct space *sp)
 {
-	int64_t free_ = statfs_free(fs);
-	uint64_t taken = sp->sp_pending + sp->sp_refused + sp->sp_promised +
-			 sp->sp_claimed + sp->sp_keep;
+	uint64_t taken = sp->sp_promised + sp->sp_claimed;
+	int64_t free_;
 
-	return free_ > 0 && (uint64_t)free_ > taken ? (uint64_t)free_ - taken
-						    : 0;
+	if (!fs->fs_alone)
+		return less(sp->sp_ours, taken);
+	free_ = statfs_free(fs);
+	taken += sp->sp_pending + sp->sp_refused + sp->sp_keep;
+	return free_ > 0 ? less((uint64_t)free_, taken) : 0;
 }
 
 static int space_take(struct fs *fs, uint64_t *counter, uint64_t blocks)
@@ -171,6 +189,27 @@ void space_refused(struct fs *fs, int64_t change)
 	pthread_mutex_lock(&sp->sp_lock);
 	sp->sp_refused += (uint64_t)change;
 	pthread_mutex_unlock(&sp->sp_lock);
+}
+
+void space_ours(struct fs *fs, int64_t change)
+{
+	struct space *sp = space_of(fs);
+
+	pthread_mutex_lock(&sp->sp_lock);
+	sp->sp_ours += (uint64_t)change;
+	pthread_mutex_unlock(&sp->sp_lock);
+}
+
+bool space_overdrawn(struct fs *fs, uint64_t *promised)
+{
+	struct space *sp = space_of(fs);
+	bool over;
+
+	pthread_mutex_lock(&sp->sp_lock);
+	*promised = sp->sp_promised;
+	over = sp->sp_promised + sp->sp_claimed > sp->sp_ours;
+	pthread_mutex_unlock(&sp->sp_lock);
+	return over;
 }
 
 bool space_may_grow(struct fs *fs)

@@ -62,6 +62,10 @@ struct fs {
 	struct cluster_locks *fs_locks;	 /* clusterlocks.h; NULL: nolock */
 	pthread_mutex_t fs_recover_lock; /* held by who recovers a journal */
 	bool fs_recover_over;		 /* our own journal ends */
+	/* A journal was replayed, whose owner may have had inodes open that
+	 * have no name. */
+	bool fs_left_behind;
+	bool fs_mounted; /* recover_mounted() */
 
 	struct gfs2_geom fs_geom;
 	struct gfs2_sb_info fs_sb;

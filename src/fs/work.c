@@ -22,6 +22,7 @@
 #include "fs/inode.h"
 #include "fs/pagepool.h"
 #include "fs/pages.h"
+#include "fs/rgrp.h"
 #include "fs/statfs.h"
 #include "fs/work.h"
 
@@ -64,12 +65,13 @@ static unsigned take_batch(struct fs *fs, uint64_t before_ns,
  * counts as a write-back from before the list is touched: a sync that finds an
  * inode on no list any more waits for who has taken it off.
  */
-static unsigned writeback_batch(struct fs *fs, uint64_t before_ns, int *err)
+static unsigned writeback_batch(struct fs *fs, uint64_t before_ns, bool wait,
+				int *err)
 {
 	unsigned epoch = pagepool_writeback_begin(fs->fs_pages);
 	struct inode *batch[WRITEBACK_BATCH];
 	unsigned n = take_batch(fs, before_ns, batch), i;
-	int e = n ? file_writeback_many(batch, n) : 0;
+	int e = n ? file_writeback_many(batch, n, wait) : 0;
 
 	if (e && !*err)
 		*err = e;
@@ -86,11 +88,12 @@ static unsigned writeback_batch(struct fs *fs, uint64_t before_ns, int *err)
  * before_ns is a time in the past: what is dirtied (again) meanwhile is younger
  * and left alone, so this ends.
  */
-static int writeback_before(struct fs *fs, uint64_t before_ns)
+static int writeback_before(struct fs *fs, uint64_t before_ns, bool wait)
 {
 	int err = 0;
 
-	while (!fs_is_withdrawn(fs) && writeback_batch(fs, before_ns, &err))
+	while (!fs_is_withdrawn(fs) &&
+	       writeback_batch(fs, before_ns, wait, &err))
 		;
 	return fs_fault(fs, err);
 }
@@ -100,7 +103,7 @@ static void run_writeback(struct fs *fs, bool now)
 	uint64_t age_ns = (uint64_t)fs->fs_opt.commit_sec * 1000000000u;
 	uint64_t t = now_ns();
 
-	writeback_before(fs, now ? t : t > age_ns ? t - age_ns : 0);
+	writeback_before(fs, now ? t : t > age_ns ? t - age_ns : 0, true);
 	pagepool_shrink(fs);
 }
 
@@ -177,6 +180,7 @@ static void shrink_inodes(struct fs *fs)
 static void run_evict(struct fs *fs)
 {
 	icache_run_evict(fs);
+	rgrps_clean(fs);
 	shrink_inodes(fs);
 	drop_idle_groups(fs);
 }
@@ -212,7 +216,12 @@ void fs_work_run(struct fs *fs, enum fs_work work, bool now)
 
 int fs_writeback_all(struct fs *fs)
 {
-	return writeback_before(fs, now_ns());
+	return writeback_before(fs, now_ns(), true);
+}
+
+int fs_writeback_unlocked(struct fs *fs)
+{
+	return writeback_before(fs, now_ns(), false);
 }
 
 /*
@@ -249,5 +258,7 @@ int fs_sync(struct fs *fs)
 int fs_reclaim_space(struct fs *fs)
 {
 	icache_drain_orphans(fs);
+	if (!fs->fs_alone)
+		rgrps_want_clean(fs, true);
 	return journal_flush(fs->fs_journal, UINT64_MAX);
 }

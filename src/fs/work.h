@@ -10,4 +10,10 @@
 /* Write every inode that is dirty now. The first error, or 0. */
 int fs_writeback_all(struct fs *fs);
 
+/*
+ * The same, but for inodes that somebody else is writing or truncating: so it
+ * waits for no lock of other nodes.
+ */
+int fs_writeback_unlocked(struct fs *fs);
+
 #endif

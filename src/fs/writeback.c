@@ -335,18 +335,21 @@ static void batch_add(struct batch *b, struct inode *ip)
 		batch_run(b);
 }
 
-static int batch_write(struct batch *b, struct inode **ips, unsigned n)
+static int batch_write(struct batch *b, struct inode **ips, unsigned n,
+		       bool wait)
 {
 	for (unsigned i = 0; i < n; i++)
 		batch_add(b, ips[i]);
 	batch_run(b);
+	if (!wait)
+		return b->err;
 	/* Only now may we wait: none of our own is held. */
 	for (unsigned i = 0; i < b->nbusy; i++)
 		batch_note(b, file_writeback(b->busy[i]));
 	return b->err;
 }
 
-int file_writeback_many(struct inode **ips, unsigned n)
+int file_writeback_many(struct inode **ips, unsigned n, bool wait)
 {
 	unsigned max = UG_MIN(n, ROUND_INODES_MAX), epoch;
 	struct batch b = { 0 };
@@ -363,7 +366,9 @@ int file_writeback_many(struct inode **ips, unsigned n)
 	b.sizes = malloc(max * sizeof(*b.sizes));
 	b.busy = malloc(n * sizeof(struct inode *));
 	epoch = pagepool_writeback_begin(fs->fs_pages);
-	err = b.chunks && b.sizes && b.busy ? batch_write(&b, ips, n) : -ENOMEM;
+	err = -ENOMEM;
+	if (b.chunks && b.sizes && b.busy)
+		err = batch_write(&b, ips, n, wait);
 	pagepool_writeback_end(fs->fs_pages, epoch);
 	free(b.chunks);
 	free(b.sizes);

@@ -661,7 +661,7 @@ static void test_many_small_files(void **state)
 		assert_int_equal(do_write(ips[i], scratch, len, 0, 0), len);
 	}
 	journal_stats(vol.fs->fs_journal, &before);
-	assert_int_equal(file_writeback_many(ips, SMALL_FILES), 0);
+	assert_int_equal(file_writeback_many(ips, SMALL_FILES, true), 0);
 	journal_stats(vol.fs->fs_journal, &after);
 	/* One transaction each. */
 	assert_int_equal(after.transactions - before.transactions, SMALL_FILES);

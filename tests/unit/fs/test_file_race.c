@@ -165,7 +165,7 @@ static void *syncer(void *arg)
 			err = file_writeback(file);
 			break;
 		case 1:
-			err = file_writeback_many(&file, 1);
+			err = file_writeback_many(&file, 1, true);
 			break;
 		default:
 			err = fs_fsync(&volume_req, file, true);
