@@ -40,11 +40,16 @@ wait_for 60 "a majority" sees 1 2
 "$lab" heal 3
 wait_for 60 "healing" sees 3 3
 
+# A command outlives it, and its end is heard of.
+mkfifo end
+("$lab" exec 2 cat end > /dev/null && : > ended) &
 "$lab" freeze 2 all
 wait_for 60 "the frozen node to be missed" sees 1 2
 "$lab" status | grep -q '^node2 on frozen' || fail "$("$lab" status)"
 "$lab" thaw 2
 wait_for 60 "the node to be back" sees 1 3
+: > end
+wait_for 60 "the end of the command" test -e ended
 
 # Everything on a crashed node ends, stopped or not, and its mounts go.
 "$lab" exec 1 sleep 1000 &

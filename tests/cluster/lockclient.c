@@ -59,8 +59,21 @@ static uint64_t now_ns(void)
 
 /* Events */
 
+/* Events come one at a time. */
+static void note_change(enum change_kind kind)
+{
+	uint32_t i = history->changes;
+
+	if (i == CHANGES_MAX)
+		return;
+	history->change[i].kind = kind;
+	history->change[i].ns = now_ns();
+	history->changes = i + 1;
+}
+
 static void on_prepare(void *arg)
 {
+	note_change(CHANGE_PREPARE);
 	printf("prepare\n");
 }
 
@@ -75,6 +88,7 @@ static void on_gone(void *arg, const struct ugdlm_member *m, enum ugdlm_end end)
 static void on_running(void *arg, uint32_t generation,
 		       const struct ugdlm_member *self)
 {
+	note_change(CHANGE_RUNNING);
 	printf("running slot %u\n", self->slot);
 	pthread_mutex_lock(&runs_lock);
 	runs++;

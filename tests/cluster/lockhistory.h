@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define HISTORY_MAGIC 0x7567686973740001u
+#define HISTORY_MAGIC 0x7567686973740002u
 #define HISTORY_MAX (1u << 20) /* holds of one process */
 
 /*
@@ -30,6 +30,19 @@ struct hold {
 	uint32_t thread;
 };
 
+/* What the program was told of members. */
+enum change_kind {
+	CHANGE_PREPARE = 1,
+	CHANGE_RUNNING = 2,
+};
+
+#define CHANGES_MAX 4096u
+
+struct change {
+	uint64_t ns;
+	uint32_t kind;
+};
+
 struct history {
 	uint64_t magic;
 	uint32_t node;
@@ -37,6 +50,8 @@ struct history {
 	_Atomic uint64_t alive_ns; /* it was alive then */
 	_Atomic uint32_t count;
 	_Atomic uint64_t operations;
+	_Atomic uint32_t changes;
+	struct change change[CHANGES_MAX];
 	struct hold hold[HISTORY_MAX];
 };
 
