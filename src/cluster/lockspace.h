@@ -327,6 +327,10 @@ struct ugdlm {
 	bool need_push;
 	bool need_ring;
 
+	/* The links' thread's */
+	bool receiving; /* it has the lock, until its pause */
+	unsigned received;
+
 	struct ls_trace *trace;
 	uint8_t encoded[4096];
 };

@@ -4,7 +4,9 @@
  *
  * A message is given to the engine at once; what the engine has to say to it is
  * pushed at the pause, together with the answers to all that came with it, and
- * only then a dispatcher is woken, or the callbacks run (lscallbacks.c).
+ * only then a dispatcher is woken, or the callbacks run (lscallbacks.c). The
+ * lock is taken with the first message and released at the pause; others have
+ * their turn after every TURN_MESSAGES.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,6 +14,21 @@
 #include "base/assert.h"
 #include "cluster/lockspace.h"
 #include "wire/dlmwire.h"
+
+#define TURN_MESSAGES 64u
+
+/* On the links' thread, which has the lock from the first message on. */
+static void begin_message(struct ugdlm *ls)
+{
+	if (!ls->receiving) {
+		ls_lock(ls);
+		ls->receiving = true;
+		ls->received = 0;
+	} else if (++ls->received % TURN_MESSAGES == 0) {
+		ls_unlock_quietly(ls);
+		ls_lock(ls);
+	}
+}
 
 static bool answers_flush(struct ugdlm *ls, const struct dlm_msg *msg)
 {
@@ -43,8 +60,10 @@ static int decode(struct ugdlm *ls, const uint8_t *bytes, size_t len,
 {
 	int err = dlm_wire_decode(bytes, len, ls->wire_id, msg);
 
-	while (err == -ENOMEM && !ls->no_lease) {
+	while (err == -ENOMEM && !ls->lost) {
+		ls_unlock_quietly(ls);
 		ls->env.rest();
+		ls_lock(ls);
 		err = dlm_wire_decode(bytes, len, ls->wire_id, msg);
 	}
 	return err;
@@ -61,11 +80,11 @@ static int receive(void *arg, const struct link_peer *from,
 
 	if (channel != LINK_DLM)
 		return -EBADMSG;
+	begin_message(ls);
 	err = decode(ls, bytes, len, &msg);
 	if (err) /* no memory: it is lost, and listens to nobody */
 		return err == -ENOMEM ? 0 : -EBADMSG;
 	err = -EBADMSG;
-	ls_lock(ls);
 	if (ls->lost || !ls->engine) {
 		err = 0;
 		goto out;
@@ -84,7 +103,6 @@ static int receive(void *arg, const struct link_peer *from,
 	err = ls_step_surely(ls, &event);
 	ls_resume_refused(ls);
 out:
-	ls_unlock_quietly(ls);
 	dlm_msg_release(&msg);
 	return err;
 }
@@ -93,7 +111,9 @@ static void pause_receiving(void *arg)
 {
 	struct ugdlm *ls = arg;
 
-	ls_lock(ls);
+	if (!ls->receiving)
+		return; /* nothing that was for us */
+	ls->receiving = false;
 	ls_dispatch_direct(ls);
 	ls_unlock(ls); /* pushes, rings */
 }
@@ -155,8 +175,10 @@ static void room(void *arg, uint32_t id)
 {
 	struct ugdlm *ls = arg;
 	struct ls_member *member;
+	bool alone = !ls->receiving; /* not among messages */
 
-	ls_lock(ls);
+	if (alone)
+		ls_lock(ls);
 	member = ls_member_find(ls, id);
 	if (member && member->full) {
 		member->full = false;
@@ -165,7 +187,8 @@ static void room(void *arg, uint32_t id)
 	}
 	if (!ls->full && !ls->lost)
 		ls_resume(ls);
-	ls_unlock(ls);
+	if (alone)
+		ls_unlock(ls);
 }
 
 const struct links_ops ls_links_callbacks = {

@@ -47,6 +47,7 @@ static void usage(FILE *out)
 	      "  --threads N        that call and dispatch (1)\n"
 	      "  --depth N          operations under way, of rows with many "
 	      "(256)\n"
+	      "  --only TEXT        rows with this text in their name\n"
 	      "  --dispatch         callbacks on these threads only, not on "
 	      "the one that\n"
 	      "                     reads from the network\n"
@@ -101,6 +102,9 @@ static int set_option(struct bench *b, int c)
 		if (!dlm_options_parse(&b->opt, optarg, why, sizeof(why)))
 			return EXIT_OK;
 		return dlm_say(BENCH_VERB, EXIT_USAGE, "%s", why);
+	case 'O':
+		b->only = optarg;
+		return EXIT_OK;
 	case 'D':
 		b->dispatch = true;
 		return EXIT_OK;
@@ -123,6 +127,7 @@ static int parse(struct bench *b, int argc, char **argv, bool *done)
 		{ "depth", required_argument, NULL, 'd' },
 		{ "held", required_argument, NULL, 'm' },
 		{ "dispatch", no_argument, NULL, 'D' },
+		{ "only", required_argument, NULL, 'O' },
 		{ "options", required_argument, NULL, 'o' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' },

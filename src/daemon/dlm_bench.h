@@ -30,6 +30,7 @@ struct holder {
 
 struct bench {
 	const char *name;
+	const char *only; /* rows with this text; NULL: all */
 	struct dlm_options opt;
 	bool hold, json, dispatch;
 	uint32_t time_ms;

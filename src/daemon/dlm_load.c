@@ -55,7 +55,7 @@ uint64_t load_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static uint64_t cpu_now_ns(void)
+uint64_t load_cpu_ns(void)
 {
 	struct timespec ts;
 
@@ -286,7 +286,7 @@ int load_run(const struct load_config *config, struct load_result *result)
 	}
 	init_slots(&load, slots, count);
 	begin = load_now_ns();
-	cpu_begin = cpu_now_ns();
+	cpu_begin = load_cpu_ns();
 	for (; started < config->threads; started++) {
 		workers[started].load = &load;
 		workers[started].slots = slots + started * config->depth;
@@ -302,7 +302,7 @@ int load_run(const struct load_config *config, struct load_result *result)
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(workers[i].thread, NULL);
 	result->ns = load_now_ns() - begin;
-	result->cpu_ns = cpu_now_ns() - cpu_begin;
+	result->cpu_ns = load_cpu_ns() - cpu_begin;
 	result->used = load.next < config->names ? load.next : config->names;
 	sum_up(slots, count, result);
 out:

@@ -50,4 +50,7 @@ int load_run(const struct load_config *config, struct load_result *result);
 
 uint64_t load_now_ns(void);
 
+/* Processor time of this process so far, in ns. */
+uint64_t load_cpu_ns(void);
+
 #endif
