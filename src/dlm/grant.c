@@ -440,9 +440,8 @@ int master_unlock(struct dlm_engine *engine, struct lkb *lkb)
  * 0: nothing was waiting. A request that is cancelled has left the queues, the
  * caller frees it; a conversion is granted in the old mode.
  */
-int master_cancel(struct dlm_engine *engine, struct lkb *lkb)
+int master_cancel(struct lkb *lkb)
 {
-	(void)engine;
 	switch (lkb->status) {
 	case LKS_CONVERT:
 		lkb->rqmode = LKM_IV;

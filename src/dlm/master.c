@@ -168,7 +168,7 @@ int toss_expire(struct dlm_engine *engine)
 		if (step_reserve(engine, 1))
 			return -ENOMEM;
 		if (rsb_is_master(engine, rsb) && dir != engine->config.nodeid)
-			send_name(engine, rsb, dir, DLM_MSG_REMOVE, NULL);
+			send_name(engine, rsb, dir, DLM_MSG_REMOVE);
 		rsb_free(engine, rsb);
 	}
 	return 0;

@@ -240,7 +240,7 @@ static void receive_cancel(struct dlm_engine *engine, int32_t from,
 		return;
 	}
 	rsb = lkb->rsb;
-	result = master_cancel(engine, lkb);
+	result = master_cancel(lkb);
 	send_lkb(engine, lkb, from, DLM_MSG_CANCEL_REPLY, result);
 	if (result == 0)
 		return;

@@ -105,13 +105,9 @@ void send_bast(struct dlm_engine *engine, struct lkb *lkb, int mode)
 }
 
 void send_name(struct dlm_engine *engine, const struct rsb *rsb, int32_t to,
-	       enum dlm_msg_type type, const struct lkb *lkb)
+	       enum dlm_msg_type type)
 {
-	struct dlm_lockmsg *m = lockmsg_new(engine, to, type);
-
-	if (lkb)
-		fill_lkb(m, lkb);
-	fill_name(m, rsb);
+	fill_name(lockmsg_new(engine, to, type), rsb);
 }
 
 /* An answer about a lock that is not here, or to a LOOKUP. */

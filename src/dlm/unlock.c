@@ -64,7 +64,7 @@ void cancel_go(struct dlm_engine *engine, struct lkb *lkb)
 		send_lkb(engine, lkb, rsb->master, DLM_MSG_CANCEL, 0);
 		return;
 	}
-	if (master_cancel(engine, lkb) == 0)
+	if (master_cancel(lkb) == 0)
 		return;
 	cast_queue(engine, lkb, -DLM_ECANCEL);
 	if (lkb->status == LKS_NONE)

@@ -157,7 +157,7 @@ fault remove-of-used-record directory.c \
 	'rsb->where != RSB_RECORD || rsb->master != from' \
 	'rsb->master != from'
 fault remove-not-sent master.c \
-	'send_name(engine, rsb, dir, DLM_MSG_REMOVE, NULL);' '(void)dir;'
+	'send_name(engine, rsb, dir, DLM_MSG_REMOVE);' '(void)dir;'
 fault directory-node-not-trusted master.c \
 	'if (!from_dir && us != dir)' 'if (us != dir)'
 fault old-request-of-directory-node-trusted master.c \
