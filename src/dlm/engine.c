@@ -100,6 +100,7 @@ void dlm_engine_free(struct dlm_engine *engine)
 	free_spares(engine);
 	saved_free_all(engine);
 	gone_forget(engine);
+	copies_forget(engine);
 	free(engine->asked);
 	free(engine->members);
 	free(engine->node_array);

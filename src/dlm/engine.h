@@ -143,6 +143,9 @@ struct dlm_engine {
 	uint64_t next_ask_id;
 	struct cds_list_head todo; /* resources of this step */
 	struct cds_list_head waiters_todo;
+	struct lkb **copies; /* made by recovery; NULL: none */
+	uint32_t copies_mask;
+	uint32_t copies_count;
 	struct rsb **asked; /* by rc_id - 1 */
 	unsigned asked_count;
 	unsigned replies_due;
@@ -227,6 +230,14 @@ static inline bool lkb_is_process_copy(const struct dlm_engine *engine,
 void cast_queue(struct dlm_engine *engine, struct lkb *lkb, int status);
 void cast_cancelled(struct dlm_engine *engine, struct lkb *lkb);
 void bast_queue(struct dlm_engine *engine, struct lkb *lkb, int mode);
+
+/* copies.c */
+int copies_make_room(struct dlm_engine *engine);
+void copies_add(struct dlm_engine *engine, struct lkb *lkb);
+struct lkb *copies_find(const struct dlm_engine *engine, const struct rsb *rsb,
+			int32_t holder, uint32_t id);
+void copies_remove(struct dlm_engine *engine, struct lkb *lkb);
+void copies_forget(struct dlm_engine *engine);
 
 /* grant.c: decisions of the master, and their effects */
 int master_request(struct dlm_engine *engine, struct lkb *lkb);

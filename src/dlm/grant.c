@@ -74,6 +74,8 @@ static bool in_conversion_deadlock(const struct lkb *lkb)
 	bool ahead = true;
 	const struct lkb *other;
 
+	if (lkb->grmode == LKM_NL)
+		return false; /* in nobody's way */
 	queue_for_each(other, &lkb->rsb->convert)
 	{
 		if (other == lkb) {
@@ -279,6 +281,25 @@ void grant_pass(struct dlm_engine *engine, struct rsb *rsb, bool recovery)
 	}
 }
 
+/* The first that lkb is in the way of; asked: the modes in the queue */
+static struct lkb *first_blocked(const struct lkb_queue *queue,
+				 const bool *asked, const struct lkb *lkb)
+{
+	struct lkb *other;
+	bool any = false;
+
+	for (int mode = LKM_NL; mode <= LKM_EX; mode++)
+		any |= asked[mode] && modes_conflict(lkb->grmode, mode);
+	if (!any)
+		return NULL;
+	queue_for_each(other, queue)
+	{
+		if (modes_conflict(lkb->grmode, other->rqmode))
+			return other;
+	}
+	return NULL;
+}
+
 /*
  * A recovery gets the queue in the order in which holders sent their locks,
  * which can put one before another that is in its way (PR to EX behind NL to
@@ -290,14 +311,13 @@ void grant_order_conversions(struct rsb *rsb)
 {
 	struct lkb *lkb = rsb->convert.first;
 	struct lkb_queue ordered = { NULL };
+	bool asked[LKM_EX + 1] = { false };
 
 	for (; lkb; lkb = rsb->convert.first) {
-		struct lkb *before = ordered.first;
-
 		queue_remove(&rsb->convert, lkb);
-		while (before && !modes_conflict(lkb->grmode, before->rqmode))
-			before = queue_next(&ordered, before);
-		queue_insert(&ordered, lkb, before);
+		queue_insert(&ordered, lkb,
+			     first_blocked(&ordered, asked, lkb));
+		asked[lkb->rqmode] = true;
 	}
 	rsb->convert = ordered;
 }

@@ -142,6 +142,8 @@ void lkb_free(struct dlm_engine *engine, struct lkb *lkb)
 	struct rsb *rsb = lkb->rsb;
 
 	lkb_unqueue(lkb);
+	if (lkb_is_mstcpy(lkb))
+		copies_remove(engine, lkb);
 	waiter_clear(engine, lkb);
 	engine->lkb_table[lkb->id & engine->lkb_mask] = NULL;
 	engine->lkb_count--;

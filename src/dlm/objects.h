@@ -96,7 +96,10 @@ struct lkb {
 	struct cds_list_head wait; /* in engine->waiters while in flight */
 	struct rsb *rsb;
 	struct lvb *lvb; /* its own copy; NULL: never had LKF_VALBLK */
-	uint64_t ctx;
+	union {
+		uint64_t ctx;	       /* of a process here */
+		struct lkb *copy_next; /* master copy: copies.c */
+	};
 	uint32_t id;
 	uint32_t remid;
 	union {

@@ -160,7 +160,8 @@ static int answer_lock(struct dlm_engine *engine, const struct dlm_msg *msg)
 	uint32_t remid = 0;
 	int result;
 
-	if (lkb_make_room(engine) || step_reserve(engine, 1))
+	if (lkb_make_room(engine) || copies_make_room(engine) ||
+	    step_reserve(engine, 1))
 		return -ENOMEM;
 	result = rebuild_take_lock(engine, msg->from, in, &remid);
 	rc = send_rcom(engine, msg->from, 0, DLM_RCOM_LOCK_REPLY, &msg->rc);

@@ -200,31 +200,6 @@ void rebuild_set_master(struct dlm_engine *engine, struct rsb *rsb,
 		drop_all_copies(engine, rsb, 0);
 }
 
-static struct lkb *copy_find(const struct lkb_queue *queue, int32_t from,
-			     uint32_t lkid)
-{
-	struct lkb *lkb;
-
-	queue_for_each(lkb, queue)
-	{
-		if (lkb_is_mstcpy(lkb) && lkb->nodeid == from &&
-		    lkb->remid == lkid)
-			return lkb;
-	}
-	return NULL;
-}
-
-static struct lkb *copy_in(const struct rsb *rsb, int32_t from, uint32_t lkid)
-{
-	struct lkb *lkb = copy_find(&rsb->granted, from, lkid);
-
-	if (!lkb)
-		lkb = copy_find(&rsb->convert, from, lkid);
-	if (!lkb)
-		lkb = copy_find(&rsb->waiting, from, lkid);
-	return lkb;
-}
-
 static void copy_fill(struct dlm_engine *engine, struct lkb *lkb,
 		      const struct dlm_rcom_lock *in)
 {
@@ -264,11 +239,13 @@ int rebuild_take_lock(struct dlm_engine *engine, int32_t from,
 
 	if (!rsb || rsb->where != RSB_KEEP)
 		return -EBADR;
-	lkb = copy_in(rsb, from, in->lkid);
+	lkb = copies_find(engine, rsb, from, in->lkid);
 	if (!lkb) {
 		lkb = lkb_create(engine, rsb);
+		lkb->flags = LKB_MSTCPY;
 		lkb->nodeid = from;
 		lkb->remid = in->lkid;
+		copies_add(engine, lkb);
 		result = 0;
 	}
 	copy_fill(engine, lkb, in);
@@ -292,18 +269,27 @@ bool rebuild_mode_is_doubtful(const struct lkb *lkb)
 	return rebuild_outcome_unknown(lkb) && (lkb->exflags & LKF_CONVDEADLK);
 }
 
-static bool mode_conflicts(const struct rsb *rsb, const struct lkb *lkb,
+/* How many locks of a resource hold each mode. */
+struct held {
+	unsigned count[LKM_EX + 1];
+};
+
+static void held_count(struct held *held, const struct lkb_queue *queue)
+{
+	const struct lkb *lkb;
+
+	queue_for_each(lkb, queue) held->count[lkb->grmode]++;
+}
+
+/* Is the mode in conflict with those of all others than lkb? */
+static bool mode_conflicts(const struct held *held, const struct lkb *lkb,
 			   int mode)
 {
-	const struct lkb_queue *queues[] = { &rsb->granted, &rsb->convert };
-	const struct lkb *other;
+	for (int other = LKM_NL; other <= LKM_EX; other++) {
+		unsigned ours = lkb->grmode == other;
 
-	for (unsigned q = 0; q < 2; q++) {
-		queue_for_each(other, queues[q])
-		{
-			if (other != lkb && modes_conflict(other->grmode, mode))
-				return true;
-		}
+		if (held->count[other] > ours && modes_conflict(other, mode))
+			return true;
 	}
 	return false;
 }
@@ -324,20 +310,22 @@ static void possible_modes(const struct lkb *lkb, int modes[5])
 	modes[n] = LKM_IV;
 }
 
-static void repair_conversion(struct dlm_engine *engine, struct lkb *lkb)
+static void repair_conversion(struct dlm_engine *engine, struct held *held,
+			      struct lkb *lkb)
 {
-	const struct rsb *rsb = lkb->rsb;
 	int modes[5];
 
 	if (!rebuild_outcome_unknown(lkb) ||
-	    !mode_conflicts(rsb, lkb, lkb->grmode))
+	    !mode_conflicts(held, lkb, lkb->grmode))
 		return;
 	possible_modes(lkb, modes);
 	for (unsigned i = 0; modes[i] != LKM_IV; i++) {
-		if (mode_conflicts(rsb, lkb, modes[i]))
+		if (mode_conflicts(held, lkb, modes[i]))
 			continue;
 		TRACE(engine, "repair %08x %s to %s", lkb->id,
 		      mode_name(lkb->grmode), mode_name(modes[i]));
+		held->count[lkb->grmode]--;
+		held->count[modes[i]]++;
 		lkb->grmode = (int8_t)modes[i];
 		if (modes[i] == LKM_NL)
 			lkb->sbflags |= SBF_DEMOTED;
@@ -345,11 +333,22 @@ static void repair_conversion(struct dlm_engine *engine, struct lkb *lkb)
 	}
 }
 
-static void repair_queue(struct dlm_engine *engine, struct lkb_queue *queue)
+static void repair_queue(struct dlm_engine *engine, struct held *held,
+			 struct lkb_queue *queue)
 {
 	struct lkb *lkb;
 
-	queue_for_each(lkb, queue) repair_conversion(engine, lkb);
+	queue_for_each(lkb, queue) repair_conversion(engine, held, lkb);
+}
+
+static void repair_conversions(struct dlm_engine *engine, struct rsb *rsb)
+{
+	struct held held = { 0 };
+
+	held_count(&held, &rsb->granted);
+	held_count(&held, &rsb->convert);
+	repair_queue(engine, &held, &rsb->granted);
+	repair_queue(engine, &held, &rsb->convert);
 }
 
 static void end_repair(struct rsb *rsb)
@@ -373,8 +372,7 @@ void rebuild_finish(struct dlm_engine *engine, struct rsb *rsb)
 		return;
 	}
 	if (rsb->flags & RES_NEW_MASTER) {
-		repair_queue(engine, &rsb->granted);
-		repair_queue(engine, &rsb->convert);
+		repair_conversions(engine, rsb);
 		grant_order_conversions(rsb);
 		if (rsb->convert.first || rsb->waiting.first)
 			rsb->flags |= RES_GRANT;

@@ -355,6 +355,7 @@ static int resources_run(struct dlm_engine *engine)
 static void drain_begin(struct dlm_engine *engine)
 {
 	gone_forget(engine);
+	copies_forget(engine);
 	engine->anyone_gone = false;
 }
 
