@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/dir_ahead.h"
 #include "fs/dir_block.h"
 #include "fs/dir_list.h"
 
@@ -172,6 +173,8 @@ static int gather_chain(struct dir_batch *batch, struct inode *dir,
 	struct buf *b;
 	int err;
 
+	if (!nowait)
+		dir_ahead_leaves(dir, index);
 	err = dir_table_leaf(dir, index, nowait, &addr);
 	while (!err && addr) {
 		err = dir_chain_step(dir, addr, &steps);

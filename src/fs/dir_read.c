@@ -13,17 +13,13 @@
  * attributes, and look up every name.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "fs/dir_ahead.h"
 #include "fs/dir_list.h"
 #include "fs/namei.h"
 
-/*
- * Inodes whose blocks are read together ahead of a listing with attributes.
- * Order of names is no order on disk: the more of them are sorted at once, the
- * more neighbours there are.
- */
+/* Inodes whose blocks are read together ahead of a listing with attributes. */
 #define AHEAD_INODES 1024u
 
 struct listing {
@@ -49,13 +45,6 @@ static struct fs_dirent dirent_of(const struct dir_item *item)
 }
 
 /* ---- with attributes ---- */
-
-static int compare_addr(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
 
 static bool in_memory(struct fs *fs, uint64_t addr)
 {
@@ -122,20 +111,11 @@ static void collect_more(struct listing *l, struct ahead *ahead)
 static void read_ahead(struct listing *l, unsigned first)
 {
 	struct ahead ahead;
-	unsigned i, run;
 
 	ahead.seen = ahead.count = 0;
 	collect(l->dir->i_fs, &l->batch, first, &ahead);
 	collect_more(l, &ahead);
-	qsort(ahead.addrs, ahead.count, sizeof(ahead.addrs[0]), compare_addr);
-	for (i = 0; i < ahead.count; i += run) {
-		run = 1;
-		while (i + run < ahead.count &&
-		       ahead.addrs[i + run] == ahead.addrs[i] + run)
-			run++;
-		buf_readahead(l->dir->i_fs->fs_cache, &l->dir->i_bufs,
-			      ahead.addrs[i], run);
-	}
+	dir_ahead_read(l->dir, ahead.addrs, ahead.count);
 }
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * test_ahead.c - looking up the names of a tree that is not in memory reads
- * its dinodes in large pieces; looking up one name does not; and what was read
- * ahead never outlives the dinode it was.
+ * its dinodes in large pieces, and listing a directory its leaves; looking up
+ * one name does not; and what was read ahead never outlives the dinode it was.
  */
 #include <unistd.h>
 
@@ -139,6 +139,48 @@ static void test_freed(void **state)
 	end(&v);
 }
 
+static bool count_entry(void *arg, const struct fs_dirent *de)
+{
+	unsigned *entries = arg;
+
+	*entries += de->name[0] == 'n';
+	return true;
+}
+
+/* A block of 512 bytes holds less than ten of these names. */
+#define NAMES 1200u
+
+static void test_leaves(void **state)
+{
+	struct volume_geometry g = { .size_mib = 64, .bsize = 512 };
+	unsigned entries = 0;
+	struct inode *dir;
+	uint64_t id, misses;
+	struct volume v;
+	char name[20];
+
+	volume_make(&v, &g);
+	volume_mount(&v);
+	id = make_dir(&v, ROOT, "dir");
+	for (unsigned i = 0; i < NAMES; i++) {
+		sprintf(name, "name%06u", i);
+		make_file(&v, id, name);
+	}
+	volume_unmount(&v);
+	volume_mount(&v);
+	dir = node(&v, id);
+	misses = stats_of(&v).misses;
+	assert_int_equal(fs_readdir(&volume_req, dir, 0, count_entry, &entries),
+			 0);
+	misses = stats_of(&v).misses - misses;
+	inode_put(dir);
+	assert_int_equal(entries, NAMES);
+	print_message("%u names: waited for %u blocks\n", NAMES,
+		      (unsigned)misses);
+	assert_in_range(misses, 1, NAMES / 40);
+	end(&v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +188,7 @@ int main(void)
 		cmocka_unit_test(test_not_alone),
 		cmocka_unit_test(test_one_file),
 		cmocka_unit_test(test_freed),
+		cmocka_unit_test(test_leaves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
