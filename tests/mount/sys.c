@@ -105,6 +105,45 @@ static int call_setxattr(char **a)
 	return setxattr(a[0], a[1], a[2], strlen(a[2]), 0);
 }
 
+struct handle {
+	struct file_handle head;
+	unsigned char room[MAX_HANDLE_SZ];
+};
+
+/* handle FILE OUT */
+static int call_handle(char **a)
+{
+	struct handle h = { .head.handle_bytes = MAX_HANDLE_SZ };
+	int id, fd;
+
+	if (name_to_handle_at(AT_FDCWD, a[0], &h.head, &id, 0))
+		return -1;
+	fd = open(a[1], O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	return fd < 0 || write(fd, &h, sizeof(h)) != sizeof(h) ? -1 : 0;
+}
+
+/* byhandle MOUNT IN NAME: the file, "-", or one below it, to standard output */
+static int call_byhandle(char **a)
+{
+	int mount = open(a[0], O_RDONLY | O_DIRECTORY);
+	int in = open(a[1], O_RDONLY), fd;
+	struct handle h;
+	char buf[4096];
+	ssize_t n;
+
+	if (mount < 0 || in < 0 || read(in, &h, sizeof(h)) != sizeof(h))
+		return -1;
+	fd = open_by_handle_at(mount, &h.head, O_RDONLY);
+	if (fd >= 0 && strcmp(a[2], "-"))
+		fd = openat(fd, a[2], O_RDONLY);
+	if (fd < 0)
+		return -1;
+	while ((n = read(fd, buf, sizeof(buf))) > 0)
+		if (write(1, buf, (size_t)n) != n)
+			return -1;
+	return (int)n;
+}
+
 static int call_fallocate(char **a)
 {
 	int fd = open(a[0], O_RDWR);
@@ -156,6 +195,7 @@ static const struct {
 	{ "rmdir", 1, call_rmdir },	    { "truncate", 2, call_truncate },
 	{ "getxattr", 2, call_getxattr },   { "setxattr", 3, call_setxattr },
 	{ "fallocate", 2, call_fallocate }, { "fsync", 1, call_fsync },
+	{ "handle", 2, call_handle },	    { "byhandle", 3, call_byhandle },
 	{ "readlink", 1, call_readlink },   { "socket", 1, call_socket },
 	{ "read", 1, call_read },
 };
