@@ -114,8 +114,12 @@ static void on_room(void *arg, uint32_t id)
 
 static void open_side(struct side *side, uint32_t id, struct link_peer *self)
 {
-	static const struct links_ops ops = { on_receive, on_pause, on_silent,
-					      on_room };
+	static const struct links_ops ops = {
+		.receive = on_receive,
+		.pause = on_pause,
+		.silent = on_silent,
+		.room = on_room,
+	};
 	struct links_config config = { .table = "bench:links",
 				       .inc = { .pid = id },
 				       .addr = { .family = 4,

@@ -259,6 +259,7 @@ int ugdlm_supervise(const struct ugdlm_supervise *config);
  * -EADDRINUSE no port is free, -EADDRNOTAVAIL this node has no address in
  * corosync's list of nodes; -EPROTO other version; -EBUSY a kernel lockspace of
  * this name has members, or an earlier process still holds the life lock;
+ * -EKEYREJECTED a member has another key, or none;
  * -ETIMEDOUT not admitted in time, or corosync takes too long; -EINTR
  * interrupted() has said so; -EINVAL,
  * -ENAMETOOLONG the name, the ports or the key; what open(2) says of the key;

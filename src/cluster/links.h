@@ -52,6 +52,12 @@ struct links_ops {
 	 * queue_max bytes wait for it, and it is given up. Once per silence.
 	 */
 	void (*silent)(void *arg, const struct link_peer *peer);
+	/*
+	 * One of the two does not want the other: another version, lock table
+	 * or key. Said for each attempt. May be NULL.
+	 */
+	void (*refused)(void *arg, const struct link_peer *peer,
+			const char *why);
 	/* A queue that was full has room again (links_full()). */
 	void (*room)(void *arg, uint32_t id);
 };

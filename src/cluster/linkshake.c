@@ -229,6 +229,22 @@ static int utter(struct conn *conn, const uint8_t *bytes, size_t len)
 	return (size_t)n == len ? 0 : -ENOBUFS;
 }
 
+/* That will be so again at the next attempt. */
+static void tell_refused(struct links *links, struct conn *conn,
+			 enum link_refusal refusal, const char *why)
+{
+	const struct links_ops *ops = links->config.ops;
+
+	if (refusal != LR_MAJOR && refusal != LR_TABLE &&
+	    refusal != LR_KEY_NONE && refusal != LR_KEY_EXTRA &&
+	    refusal != LR_KEY_WRONG)
+		return;
+	if (!conn->link || !ops->refused || !link_begin_call(conn->link))
+		return;
+	ops->refused(links->config.arg, &conn->link->peer, why);
+	link_end_call(conn->link);
+}
+
 static void refuse(struct links *links, struct conn *conn,
 		   enum link_refusal refusal)
 {
@@ -246,6 +262,7 @@ static void refuse(struct links *links, struct conn *conn,
 	else
 		snprintf(why, sizeof(why), "refused: %s",
 			 link_refusal_text(refusal, true));
+	tell_refused(links, conn, refusal, why);
 	fail(links, conn, level_of(refusal), why);
 }
 
@@ -263,6 +280,7 @@ static void refused(struct links *links, struct conn *conn,
 	else
 		snprintf(why, sizeof(why), "it refuses: %s",
 			 link_refusal_text(shake->refusal, false));
+	tell_refused(links, conn, shake->refusal, why);
 	fail(links, conn, level_of(shake->refusal), why);
 }
 

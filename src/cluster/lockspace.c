@@ -117,8 +117,11 @@ void ls_lose(struct ugdlm *ls, int err, const char *fmt, ...)
 	ls->gate = 0;
 	ls_locks_lose(ls);
 	ls_event_push_lost(ls);
-	/* If only we know, the others must not wait for our answers. */
-	if (ls->cluster && ls->admitted)
+	/*
+	 * If only we know, the others must not wait for our answers. Who never
+	 * held a lock has the time to say why it ends.
+	 */
+	if (ls->cluster && ls->admitted && ls->generation)
 		ls->env.cluster->expel(ls->cluster, &ls->inc);
 	pthread_cond_broadcast(&ls->cond);
 	pthread_cond_broadcast(&ls->timer);

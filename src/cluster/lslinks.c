@@ -171,6 +171,24 @@ uint64_t ls_check_silent(struct ugdlm *ls)
 	return ls->silent_check_ns;
 }
 
+/*
+ * Who is new and cannot be linked to a member goes by itself, at once: the
+ * members would wait for it until they expel one of the two, and with as many
+ * broken links that could be the one that works.
+ */
+static void refused(void *arg, const struct link_peer *peer, const char *why)
+{
+	const struct ls_member *member;
+	struct ugdlm *ls = arg;
+
+	ls_lock(ls);
+	member = ls_member_of(ls, &peer->inc);
+	if (member && !ls->lost && !ls->left && !ls->generation)
+		ls_lose(ls, -EKEYREJECTED, "no link with %s: %s", member->name,
+			why);
+	ls_unlock(ls);
+}
+
 static void room(void *arg, uint32_t id)
 {
 	struct ugdlm *ls = arg;
@@ -195,6 +213,7 @@ const struct links_ops ls_links_callbacks = {
 	.receive = receive,
 	.pause = pause_receiving,
 	.silent = silent,
+	.refused = refused,
 	.room = room,
 };
 

@@ -157,10 +157,8 @@ int membership_join(const struct membership_params *params,
 		m->lockmod = lockmod_dlm(m->dlm);
 		err = wait_running(m, why, why_len);
 	}
-	if (!err)
-		*mp = m;
-	else
-		membership_leave(m, false);
+	/* Leaving is not done before the reason has been told. */
+	*mp = m;
 	return err;
 }
 

@@ -47,7 +47,9 @@ struct membership_params {
 
 /*
  * Join, and wait until all members agree; -EINTR. Errors have their sentence in
- * why. -EINVAL: the table's form; else as ugdlm_join().
+ * why. -EINVAL: the table's form; else as ugdlm_join(). If *mp has been set in
+ * spite of an error, the caller tells the user and then leaves: as soon as the
+ * others miss us, our supervisor ends us.
  */
 int membership_join(const struct membership_params *params,
 		    struct membership **mp, char *why, size_t why_len);

@@ -122,8 +122,12 @@ static void on_room(void *arg, uint32_t id)
 void node_open(struct world_node *node, uint32_t id,
 	       const struct world_options *options)
 {
-	static const struct links_ops ops = { on_receive, on_pause, on_silent,
-					      on_room };
+	static const struct links_ops ops = {
+		.receive = on_receive,
+		.pause = on_pause,
+		.silent = on_silent,
+		.room = on_room,
+	};
 	struct links_config config = {
 		.table = options->table ? options->table : WORLD_TABLE,
 		.inc = world_incarnation(id),
