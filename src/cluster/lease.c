@@ -2,6 +2,10 @@
 /*
  * lease.c - see lease.h. Extending the lease does not wake the thread: it wakes
  * at the end that it knew of, sees the later one, and sleeps again.
+ *
+ * A process that was stopped can find its lease extended before the thread has
+ * seen that it had run out. Others may have seen it, and wait to be told that
+ * it is back: so whoever extends one that has run out tells both.
  */
 #include <errno.h>
 #include <time.h>
@@ -80,9 +84,14 @@ void lease_close(struct lease *l)
 
 void lease_extend(struct lease *l, uint64_t until_ns)
 {
-	atomic_store(l->until_ns, until_ns);
+	uint64_t before_ns = atomic_exchange(l->until_ns, until_ns);
+	uint64_t now_ns;
+
 	pthread_mutex_lock(l->lock);
-	if (!l->held && clock_now_ns() < until_ns) {
+	now_ns = clock_now_ns();
+	if (now_ns >= before_ns)
+		set_held(l, false);
+	if (!l->held && now_ns < until_ns) {
 		set_held(l, true);
 		pthread_cond_signal(&l->changed);
 	}

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <unistd.h>
+
 #include "cluster/clock.h"
 #include "cluster/lease.h"
 
@@ -52,12 +54,17 @@ static void wait_for_end(void)
 	pthread_mutex_unlock(&lock);
 }
 
+/* The lock is released before anything can fail. */
 static void expect(unsigned begins, unsigned ends)
 {
+	unsigned b, e;
+
 	pthread_mutex_lock(&lock);
-	assert_int_equal(begun, begins);
-	assert_int_equal(ended, ends);
+	b = begun;
+	e = ended;
 	pthread_mutex_unlock(&lock);
+	assert_int_equal(b, begins);
+	assert_int_equal(e, ends);
 }
 
 static void test_runs_out(void **state)
@@ -83,6 +90,36 @@ static void test_ends_at_once(void **state)
 	lease_end(&lease);
 	expect(1, 1);
 	lease_extend(&lease, clock_now_ns() + LONG_NS);
+	expect(2, 1);
+}
+
+static uint64_t long_until;
+
+static void *extend_late(void *arg)
+{
+	lease_extend(&lease, long_until);
+	return NULL;
+}
+
+/*
+ * It runs out while nobody can tell, and is extended before that is over: who
+ * has looked meanwhile has to hear that it is back.
+ */
+static void test_gap_is_told(void **state)
+{
+	uint64_t until = clock_now_ns() + 30 * NS_PER_MS;
+	pthread_t thread;
+
+	lease_extend(&lease, until);
+	pthread_mutex_lock(&lock);
+	while (clock_now_ns() < until)
+		usleep(1000);
+	long_until = until + LONG_NS;
+	pthread_create(&thread, NULL, extend_late, NULL);
+	while (atomic_load(lease.until_ns) != long_until)
+		usleep(1000);
+	pthread_mutex_unlock(&lock);
+	pthread_join(thread, NULL);
 	expect(2, 1);
 }
 
@@ -114,6 +151,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_runs_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ends_at_once, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_gap_is_told, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_late, setup, teardown),
 		cmocka_unit_test(test_kept_elsewhere),
