@@ -228,17 +228,27 @@ static void append(struct ls_lock *lock, struct ls_callback *cb)
 	lock->callbacks_last = cb;
 }
 
-/* The operation has ended; a cancel of it that waits has nothing to do. */
+static bool is_cancel(const struct ls_call *call)
+{
+	return call->kind == LS_CALL_UNLOCK && (call->flags & UGDLM_CANCEL);
+}
+
+/*
+ * The operation has ended; a cancel of it that waits has nothing to do, and
+ * must not be in the way of what the program asks next.
+ */
 static void end_operation(struct ugdlm *ls, struct ls_lock *lock, int8_t mode)
 {
+	bool gone = mode == LKM_IV;
+
 	ls_timeout_end(ls, lock);
 	lock->mode = mode;
 	lock->pending &= (uint8_t)~LS_OP;
-	if (mode != LKM_IV)
-		return;
-	lock->pending = 0;
-	lock->gone = true;
-	if (lock->waiting)
+	if (gone) {
+		lock->pending = 0;
+		lock->gone = true;
+	}
+	if (lock->waiting && (gone || is_cancel(lock->waiting)))
 		ls_wait_end(ls, lock->waiting);
 }
 

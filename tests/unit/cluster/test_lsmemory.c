@@ -151,11 +151,50 @@ static void test_gone_has_to_wait(void **state)
 	world_free(w);
 }
 
+/*
+ * A cancel that waits is overtaken by the end of its operation, and then what
+ * was said before finds no memory: the lock can be used all the same.
+ */
+static void test_cancel_is_overtaken(void **state)
+{
+	struct world *w = world_new(2, false);
+	struct ugdlm *ls = w->node[1].ls;
+	const char *name = world_name(2, 2);
+	struct test_lock master = { 0 }, a = { 0 }, b = { 0 };
+
+	lock_request(w, 2, &master, name, UGDLM_NL, 0);
+	world_settle(w);
+	lock_request(w, 1, &a, name, UGDLM_NL, 0);
+	lock_request(w, 1, &b, name, UGDLM_NL, 0);
+	world_settle(w);
+	lock_convert(&a, UGDLM_PR, 0);
+	lock_convert(&b, UGDLM_PR, 0);
+	world_quorum(w, 1, false);
+	assert_int_equal(lock_unlock(&a, UGDLM_CANCEL), 0);
+	while (world_deliver(w, 1, 2))
+		;
+	assert_true(world_deliver(w, 2, 1));
+	use_up_callbacks(ls);
+	assert_true(world_deliver(w, 2, 1));
+	assert_true(ls->updates_done < ls->updates.count);
+
+	world_quorum(w, 1, true);
+	world_dispatch(w, 1);
+	lock_expect(&a, UGDLM_OK, UGDLM_PR);
+	assert_int_equal(lock_unlock(&a, 0), 0);
+	no_callbacks = false;
+	world_settle(w);
+	lock_expect(&a, UGDLM_UNLOCKED, UGDLM_IV);
+	lock_expect(&b, UGDLM_OK, UGDLM_PR);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_running_is_overtaken),
 		cmocka_unit_test(test_gone_has_to_wait),
+		cmocka_unit_test(test_cancel_is_overtaken),
 		cmocka_unit_test(test_no_descriptor),
 		cmocka_unit_test(test_no_memory),
 	};
