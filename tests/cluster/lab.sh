@@ -43,6 +43,7 @@ wait_for 60 "healing" sees 3 3
 # A command outlives it, and its end is heard of.
 mkfifo end
 ("$lab" exec 2 cat end > /dev/null && : > ended) &
+wait_for 60 "the command" "$lab" exec 2 pgrep -x cat > /dev/null
 "$lab" freeze 2 all
 wait_for 60 "the frozen node to be missed" sees 1 2
 "$lab" status | grep -q '^node2 on frozen' || fail "$("$lab" status)"
