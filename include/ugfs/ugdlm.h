@@ -232,11 +232,11 @@ struct ugdlm_config {
  * SIGHUP are handed on to the child. To be called before threads are made and
  * devices are opened. Negative errno; -EINVAL: fence_action.
  *
- * The parent closes all descriptors but 0, 1 and 2 (its log lines go where they
- * went: syslog is opened anew, with the program's name). When the child has
- * ended it tells the others so for ten minutes at most, unless the child has
- * left with status 0 or had not yet asked to join; a further signal, and an
- * exit of a child that was never admitted, cuts that to two seconds.
+ * The parent closes all descriptors but 0, 1, 2 and keep_fd (its log lines go
+ * where they went: syslog is opened anew, with the program's name). When the
+ * child has ended it tells the others so for ten minutes at most, unless the
+ * child has left with status 0 or had not yet asked to join; a further signal,
+ * and an exit of a child that was never admitted, cuts that to two seconds.
  */
 struct ugdlm_supervise {
 	/* NULL or "none"; "manual"; else a command for sh(1), which does as
@@ -246,6 +246,16 @@ struct ugdlm_supervise {
 	uint32_t kill_timeout_ms;  /* 0 = 5000 */
 	uint32_t fence_delay_ms;   /* of the higher node of two, 0 = 2000 */
 	uint32_t fence_timeout_ms; /* of one run, 0 = 60000 */
+	/*
+	 * In the parent; both may be NULL. ended: the child has been reaped;
+	 * left: with status 0, by its own words. Must not wait. last:
+	 * what there was to tell has been told, the parent ends when this
+	 * returns. keep_fd: a descriptor that it keeps for them, 0: none.
+	 */
+	void (*ended)(void *arg, bool left);
+	void (*last)(void *arg);
+	void *arg;
+	int keep_fd;
 };
 int ugdlm_supervise(const struct ugdlm_supervise *config);
 

@@ -6,8 +6,8 @@
  * and sends signals to. So it hands SIGTERM, SIGINT and SIGHUP on, and ends as
  * the child has ended. After that such a signal means the parent itself.
  *
- * It keeps no descriptor but the standard ones: whoever reads a pipe of the
- * child must see its end when the child ends.
+ * It keeps no descriptor but the standard ones, and one that it was told to:
+ * whoever reads a pipe of the child must see its end when the child ends.
  */
 #include <errno.h>
 #include <signal.h>
@@ -61,21 +61,39 @@ static void catch_signals(void)
 }
 
 /* The log would go on with a number that is soon something else's. */
-static void close_inherited(void)
+static void close_inherited(int keep_fd)
 {
+	unsigned first = STDERR_FILENO + 1;
+
 	closelog();
-	close_range(STDERR_FILENO + 1, ~0u, 0);
+	if (keep_fd > STDERR_FILENO) {
+		if ((unsigned)keep_fd > first)
+			close_range(first, (unsigned)keep_fd - 1, 0);
+		first = (unsigned)keep_fd + 1;
+	}
+	close_range(first, ~0u, 0);
 }
 
-static ug_noreturn void supervise(const struct supervisor_config *config)
+/* Nothing is waited for any more that others depend on: a signal ends it. */
+static void stay(const struct ugdlm_supervise *config)
 {
-	int status, err = supervisor_run(config, &status);
+	for (unsigned i = 0; i < UG_ARRAY_SIZE(signals); i++)
+		signal(signals[i], SIG_DFL);
+	if (config->last)
+		config->last(config->arg);
+}
+
+static ug_noreturn void supervise(const struct supervisor_config *sup,
+				  const struct ugdlm_supervise *config)
+{
+	int status, err = supervisor_run(sup, &status);
 
 	if (err) {
 		ug_error("supervisor", "process %d cannot be watched: %s",
-			 (int)config->child, strerror(-err));
+			 (int)sup->child, strerror(-err));
 		_exit(EXIT_FAILURE);
 	}
+	stay(config);
 	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
@@ -87,6 +105,8 @@ int ugdlm_supervise(const struct ugdlm_supervise *config)
 		.kill_timeout_ms = config->kill_timeout_ms,
 		.fence_delay_ms = config->fence_delay_ms,
 		.fence_timeout_ms = config->fence_timeout_ms,
+		.ended = config->ended,
+		.arg = config->arg,
 	};
 	const char *action = config->fence_action;
 	sigset_t before;
@@ -109,13 +129,13 @@ int ugdlm_supervise(const struct ugdlm_supervise *config)
 		return err;
 	}
 	if (pid > 0) {
-		close_inherited();
+		close_inherited(config->keep_fd);
 		sup.child = pid;
 		sup.hurry = &hurry;
 		child_fd = pidfd_open(pid, 0);
 		catch_signals();
 		sigprocmask(SIG_SETMASK, &before, NULL);
-		supervise(&sup);
+		supervise(&sup, config);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return 0;

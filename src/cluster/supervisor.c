@@ -302,14 +302,17 @@ static bool gave_up_joining(const struct supervisor *s)
 static void reap(struct supervisor *s)
 {
 	pid_t pid = waitpid(s->config.child, &s->wait_status, WNOHANG);
+	bool left;
 
 	if (pid == 0 || (pid < 0 && errno == EINTR))
 		return;
 	s->reaped = true;
-	s->told = !asked_ever() ||
-		  (WIFEXITED(s->wait_status) && !WEXITSTATUS(s->wait_status));
+	left = WIFEXITED(s->wait_status) && !WEXITSTATUS(s->wait_status);
+	s->told = !asked_ever() || left;
 	s->end_ns = clock_now_ns() +
 		    (gave_up_joining(s) ? LAST_REPORT_NS : REPORT_NS);
+	if (s->config.ended)
+		s->config.ended(s->config.arg, left);
 }
 
 static void hurry_if_told(struct supervisor *s)

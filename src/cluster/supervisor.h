@@ -12,6 +12,7 @@
 #define UG_CLUSTER_SUPERVISOR_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -33,6 +34,12 @@ struct supervisor_config {
 	 * tell its end for two seconds at most, then return.
 	 */
 	const volatile sig_atomic_t *hurry;
+	/*
+	 * May be NULL. The child has been reaped; left: by its own words, with
+	 * status 0. Must not wait.
+	 */
+	void (*ended)(void *arg, bool left);
+	void *arg;
 };
 
 /*

@@ -240,6 +240,13 @@ static int check_dir(const char *dir)
 			"it first\n",
 			dir);
 		break;
+	case EIO:
+		fprintf(stderr,
+			"ugfs: %s answers with errors: if a volume is mounted "
+			"there that has withdrawn, or that the cluster has "
+			"expelled, unmount it first\n",
+			dir);
+		break;
 	case ENOTDIR:
 		fprintf(stderr, "ugfs: mount point %s is not a directory\n",
 			dir);

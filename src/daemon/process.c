@@ -28,6 +28,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "daemon/afterlife.h"
 #include "daemon/exitcode.h"
 #include "daemon/isolate.h"
 #include "daemon/membership.h"
@@ -56,6 +57,7 @@ struct process {
 	bool clustered;		       /* lock_dlm */
 	struct gfs2_sb_info sb;	       /* if so, as it was before we began */
 	struct membership *membership; /* NULL: lock_nolock, or not joined */
+	struct afterlife afterlife;    /* with lock_dlm */
 	int exit_err;
 	bool opened; /* the file system may have written */
 	struct runfile runfile;
@@ -373,10 +375,26 @@ static int mount_kernel(struct process *p)
 
 /* ---- serving ---- */
 
+/* Without it the mount answers ENOTCONN when we have been killed. */
+static void leave_connection(struct process *p)
+{
+	int fd, err;
+
+	if (!p->clustered)
+		return;
+	err = fuse_conn_clone(p->conn, &fd);
+	if (!err)
+		err = afterlife_leave(&p->afterlife, fd);
+	if (err)
+		ug_warn(p->who, "nobody will answer for it: %s",
+			strerror(-err));
+}
+
 static void on_ready(void *arg)
 {
 	struct process *p = arg;
 
+	leave_connection(p);
 	fuse_conn_set_readahead(p->conn, READAHEAD_KIB);
 	report_ready(p->report_fd);
 	close(p->report_fd);
@@ -543,17 +561,24 @@ static int mount_and_serve(struct process *p)
 /* The parent stays behind, and ends as we end. */
 static int supervise(struct process *p)
 {
-	const struct ugdlm_supervise config = {
+	struct ugdlm_supervise config = {
 		.fence = p->req->opt.fence,
 		.fence_action = p->req->opt.fence_action,
+		.ended = afterlife_ended,
+		.last = afterlife_last,
+		.arg = &p->afterlife,
 	};
 	int err;
 
 	if (!p->clustered)
 		return EXIT_OK;
-	prctl(PR_SET_NAME, "ugfs-super");
-	err = ugdlm_supervise(&config);
-	prctl(PR_SET_NAME, "ugfs");
+	err = afterlife_open(&p->afterlife);
+	if (!err) {
+		config.keep_fd = p->afterlife.taken;
+		prctl(PR_SET_NAME, "ugfs-super");
+		err = ugdlm_supervise(&config);
+		prctl(PR_SET_NAME, "ugfs");
+	}
 	return err ? fail(p, EXIT_SYSTEM, "no supervisor: %s", strerror(-err))
 		   : EXIT_OK;
 }
