@@ -13,9 +13,13 @@ exec 5< mnt/before
 ( while echo x >> mnt/busy; do :; done ) 2> /dev/null &
 writer=$!
 wait_for 10 "a write" test -s mnt/busy
+"$HELPERS/mt_together" mnt/all 1000000 2> /dev/null &
+user=$!
+wait_for 10 "a file in every use" eval '[ -s mnt/all ] || [ -s mnt/all-renamed ]'
 "$HELPERS/mt_sys" fsync mnt/busy
 kill -KILL "$(mount_pid mnt)"
 wait "$writer" || true
+! wait "$user" || fail "a file of a dead mount could be used to the end"
 errno ENOTCONN "$HELPERS/mt_sys" open mnt/before r
 ! cat <&5 2> /dev/null || fail "an open file can still be read"
 exec 5<&-
