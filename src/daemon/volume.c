@@ -144,7 +144,7 @@ static bool is_block_device(const char *path)
  */
 static int lock_below(struct volume *vol, const struct why *why)
 {
-	unsigned flags = BLK_OPEN_EXCL;
+	unsigned flags = vol->shared ? BLK_OPEN_SHARED : BLK_OPEN_EXCL;
 	char image[4096];
 	int fd;
 

@@ -9,6 +9,7 @@
 
 #include "fs/dir_ahead.h"
 #include "fs/dir_block.h"
+#include "fs/rgrp.h"
 
 static int compare_addr(const void *a, const void *b)
 {
@@ -64,7 +65,7 @@ void dir_ahead_leaves(struct inode *dir, uint32_t index)
 			return;
 		last = addr;
 		leaves--;
-		if (!in_memory(dir, addr))
+		if (rgrps_valid_block(dir->i_fs, addr) && !in_memory(dir, addr))
 			addrs[count++] = addr;
 	}
 	dir_ahead_read(dir, addrs, count);
