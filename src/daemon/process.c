@@ -49,6 +49,11 @@
 #define WHO_LEN 64
 /* Of cached files: the kernel's 128 KiB halve the rate of large reads. */
 #define READAHEAD_KIB 1024u
+/*
+ * Requests that wait for locks of other nodes hold no thread, but memory; and
+ * what those wait for may be a request that we have yet to read.
+ */
+#define CLUSTERED_REQUESTS_MAX 65536u
 
 struct process {
 	const struct mount_request *req;
@@ -137,6 +142,29 @@ static void host_invalidate(void *arg, uint64_t nodeid, bool data)
 		fuse_session_invalidate(session, nodeid, data);
 }
 
+/* Before there is a session the kernel knows nothing. */
+static void host_recall(void *arg, uint64_t nodeid)
+{
+	struct process *p = arg;
+
+	if (atomic_load(&p->session))
+		fuse_front_recall(p->front, nodeid);
+}
+
+static int host_writer(void *arg, uint64_t nodeid, bool exclusive)
+{
+	struct process *p = arg;
+
+	return fuse_front_writer(p->front, nodeid, exclusive);
+}
+
+static void host_writer_gone(void *arg, uint64_t nodeid)
+{
+	struct process *p = arg;
+
+	fuse_front_writer_gone(p->front, nodeid);
+}
+
 static void host_withdrawn(void *arg, const char *why)
 {
 	struct process *p = arg;
@@ -185,6 +213,9 @@ static const struct fs_host_ops host_ops = {
 	.wake = host_wake,
 	.withdrawn = host_withdrawn,
 	.invalidate = host_invalidate,
+	.recall = host_recall,
+	.writer = host_writer,
+	.writer_gone = host_writer_gone,
 	.opened = host_opened,
 	.closing = host_closing,
 	.glock_wake = host_glock_wake,
@@ -421,7 +452,7 @@ static void set_policy(struct process *p, struct fuse_front_params *front)
 			     own ? FUSE_DATA_DIRECT : FUSE_DATA_CACHED);
 	if (!p->clustered)
 		return;
-	front->policy.attr_known_ms = 0;
+	front->policy.shared = true;
 	front->policy.locks = !p->req->opt.localflocks;
 	front->may_serve = may_serve;
 	front->await_service = await_service;
@@ -442,6 +473,7 @@ static int create_session(struct process *p)
 		.ready = on_ready,
 		.ready_arg = p,
 		.workers_max = p->req->opt.threads,
+		.requests_max = p->clustered ? CLUSTERED_REQUESTS_MAX : 0,
 	};
 	struct fuse_session *session;
 	int err;

@@ -165,10 +165,12 @@ static int emit_with_attributes(struct listing *l, unsigned i)
 	if (err)
 		return err;
 	l->full = !l->emit_plus(l->arg, &de, &entry);
-	if (l->full)
-		inode_put(ip);
-	else if (ip)
+	if (ip && !l->full) {
+		name_count(ip);
 		name_counted(ip);
+	} else {
+		inode_put(ip);
+	}
 	l->emitted |= !l->full && (ip || !l->req->nowait);
 	return 0;
 }

@@ -100,10 +100,61 @@ void inode_closed(struct inode *ip)
 
 /* ---- handles ---- */
 
+/* The lock must be EX for this. */
+#define NEEDS_EXCLUSIVE 1 /* of fs_host_ops.writer() */
+
+/* The host counts it; 0, NEEDS_EXCLUSIVE or -ENOMEM. */
+static int tell_writer(struct inode *ip, int flags, bool exclusive)
+{
+	const struct fs *fs = ip->i_fs;
+
+	if (!can_write(flags) || !fs->fs_host->writer)
+		return 0;
+	return fs->fs_host->writer(fs->fs_host_arg, inode_nodeid(ip),
+				   exclusive);
+}
+
+/* The lock is held. */
+static int open_locked(const struct fs_req *req, struct inode *ip, int flags,
+		       bool exclusive)
+{
+	int err = open_allowed(ip, flags);
+
+	if (!err)
+		err = inode_opened(req, ip);
+	if (err)
+		return err;
+	if ((flags & O_TRUNC) && inode_is_reg(ip))
+		err = file_set_size(req, ip, 0);
+	if (!err)
+		err = tell_writer(ip, flags, exclusive);
+	if (err) {
+		inode_closed(ip);
+		return err;
+	}
+	inode_ref(ip, 1);
+	if (can_write(flags))
+		atomic_fetch_add(&ip->i_writers, 1);
+	return 0;
+}
+
+static int open_with(const struct fs_req *req, struct inode *ip, int flags,
+		     bool exclusive)
+{
+	struct glock_holder gh;
+	int err;
+
+	err = inode_lock(req, ip, exclusive ? LM_ST_EXCLUSIVE : LM_ST_SHARED,
+			 &gh);
+	if (err)
+		return err;
+	err = open_locked(req, ip, flags, exclusive);
+	inode_unlock(&gh);
+	return err;
+}
+
 int fs_open(const struct fs_req *req, struct inode *ip, int flags)
 {
-	bool truncate = (flags & O_TRUNC) && inode_is_reg(ip);
-	struct glock_holder gh;
 	int err = 0;
 
 	if (can_write(flags) || (flags & O_TRUNC))
@@ -112,29 +163,18 @@ int fs_open(const struct fs_req *req, struct inode *ip, int flags)
 		err = -EIO;
 	if (err)
 		return err;
-	err = inode_lock(req, ip, truncate ? LM_ST_EXCLUSIVE : LM_ST_SHARED,
-			 &gh);
-	if (err)
-		return fs_fault(ip->i_fs, err);
-	err = open_allowed(ip, flags);
-	if (!err)
-		err = inode_opened(req, ip);
-	if (!err && truncate) {
-		err = file_set_size(req, ip, 0);
-		if (err)
-			inode_closed(ip);
-	}
-	if (!err) {
-		inode_ref(ip, 1);
-		if (can_write(flags))
-			atomic_fetch_add(&ip->i_writers, 1);
-	}
-	inode_unlock(&gh);
+	err = open_with(req, ip, flags, (flags & O_TRUNC) && inode_is_reg(ip));
+	if (err == NEEDS_EXCLUSIVE)
+		err = open_with(req, ip, flags, true);
 	return fs_fault(ip->i_fs, err);
 }
 
 void fs_release(struct inode *ip, int flags)
 {
+	const struct fs *fs = ip->i_fs;
+
+	if (can_write(flags) && fs->fs_host->writer_gone)
+		fs->fs_host->writer_gone(fs->fs_host_arg, inode_nodeid(ip));
 	/* Nobody appends now: the places kept for it are for all. */
 	if (can_write(flags) && atomic_fetch_sub(&ip->i_writers, 1) == 1)
 		rgrp_window_drop(ip);

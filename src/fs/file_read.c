@@ -176,22 +176,44 @@ static ssize_t read_locked(const struct fs_req *req, struct inode *ip,
 	return cached_read(req, ip, buf, len, offset);
 }
 
-ssize_t fs_read(const struct fs_req *req, struct inode *ip, void *buf,
-		size_t len, uint64_t offset, unsigned io_flags)
+/* fill may be NULL. */
+static ssize_t read_file(const struct fs_req *req, struct inode *ip,
+			 struct todo *todo, unsigned io_flags,
+			 struct fs_fill *fill)
 {
+	enum lm_state state =
+		fill && fill->exclusive ? LM_ST_EXCLUSIVE : LM_ST_SHARED;
 	struct glock_holder gh;
 	ssize_t n;
 	int err;
 
 	if (fs_is_withdrawn(ip->i_fs))
 		return -EIO;
-	err = inode_lock(req, ip, LM_ST_SHARED, &gh);
+	err = inode_lock(req, ip, state, &gh);
 	if (err)
 		return fs_fault(ip->i_fs, err);
-	n = read_locked(req, ip, buf, UG_MIN(len, (size_t)INT32_MAX), offset,
-			io_flags);
+	n = fill ? fill->admit(fill, glock_is_leaving(ip->i_gl)) : 0;
+	if (!n)
+		n = read_locked(req, ip, todo->buf, todo->len, todo->offset,
+				io_flags);
 	inode_unlock(&gh);
 	if (n >= 0)
 		inode_touch_atime(req, ip);
 	return n < 0 ? fs_fault(ip->i_fs, (int)n) : n;
+}
+
+ssize_t fs_read(const struct fs_req *req, struct inode *ip, void *buf,
+		size_t len, uint64_t offset, unsigned io_flags)
+{
+	struct todo todo = { buf, offset, UG_MIN(len, (size_t)INT32_MAX) };
+
+	return read_file(req, ip, &todo, io_flags, NULL);
+}
+
+ssize_t fs_read_fill(const struct fs_req *req, struct inode *ip, void *buf,
+		     size_t len, uint64_t offset, struct fs_fill *fill)
+{
+	struct todo todo = { buf, offset, UG_MIN(len, (size_t)INT32_MAX) };
+
+	return read_file(req, ip, &todo, FS_IO_NOCACHE, fill);
 }

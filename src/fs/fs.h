@@ -13,6 +13,10 @@
  * visible effect; the caller repeats it with nowait false from a thread that
  * may wait. -EAGAIN is never returned otherwise.
  *
+ * Parking: with req->park a call that would have to wait for the lock of an
+ * inode, which may be with another node, returns -EINPROGRESS instead, as
+ * if nothing had happened; see struct fs_park.
+ *
  * Errors of every call: -EIO (device, or the file system has withdrawn),
  * -EUCLEAN becomes -EIO at this face after the withdraw, -ENOMEM, -EROFS for
  * changes of a read-only mount, -ESTALE for an inode that is gone. Further
@@ -32,8 +36,10 @@
 
 #include "base/compiler.h"
 #include "block/block.h"
+#include "glock/glock.h"
 
 struct fs;
+struct fs_park;
 struct inode;
 struct lockmod;
 
@@ -92,6 +98,22 @@ struct fs_host_ops {
 	 * changed behind its back. Called without locks. May be NULL.
 	 */
 	void (*invalidate)(void *arg, uint64_t nodeid, bool data);
+	/*
+	 * The lock of this node is about to go to another one: have the kernel
+	 * forget attributes with fs_attr.keep, and pages of fs_read_fill(). The
+	 * node can be used meanwhile, by requests that this may wait for. From
+	 * a glock worker, without locks. NULL: the kernel keeps nothing.
+	 */
+	void (*recall)(void *arg, uint64_t nodeid);
+	/*
+	 * With the lock of the node held, a handle that can write is about to
+	 * be there; and it is gone, without. From then on pages may be changed
+	 * by stores to a mapping. 0; 1: the kernel may have pages that only SH
+	 * protects, so it must be called again with the lock EX; -ENOMEM. May
+	 * be NULL, both.
+	 */
+	int (*writer)(void *arg, uint64_t nodeid, bool exclusive);
+	void (*writer_gone)(void *arg, uint64_t nodeid);
 	/*
 	 * The rest is for a lock module with other nodes behind it.
 	 *
@@ -188,7 +210,27 @@ struct fs_req {
 	uint32_t gid;
 	uint32_t pid;
 	bool nowait;
+	struct fs_park *park; /* NULL: waits for locks in the calling thread */
 };
+
+/*
+ * The place of a request in the queue of the one lock that it waits for, held
+ * by no thread (DESIGN 6.3). Zeroed but for resume at first; it stays with the
+ * request from one attempt to the next.
+ *
+ * After -EINPROGRESS resume() comes once, from any thread and perhaps before
+ * the call has returned: then the call is made again, and finds the lock
+ * granted. It runs with locks of the glocks held: put the request into
+ * a queue, wake a thread, return. fs_unpark() gives the place up, and also
+ * what was granted and then not used; resume() is not running when it returns
+ * and does not come any more. Without a place it does nothing.
+ */
+struct fs_park {
+	void (*resume)(struct fs_park *park);
+	struct inode *ip; /* NULL: no place */
+	struct glock_holder gh;
+};
+void fs_unpark(struct fs_park *park);
 
 struct fs_time {
 	int64_t sec;
@@ -203,6 +245,8 @@ struct fs_attr {
 	uint32_t mode, nlink, uid, gid;
 	uint32_t rdev_major, rdev_minor;
 	uint32_t blksize;
+	/* True until fs_host_ops.recall() or invalidate(), or a request. */
+	bool keep;
 };
 
 struct fs_entry {
@@ -234,6 +278,9 @@ int fs_lookup(const struct fs_req *req, struct inode *dir, const char *name,
  */
 int fs_lookup_nodeid(struct fs *fs, const struct fs_req *req, uint64_t nodeid,
 		     struct fs_entry *out);
+
+/* Has the kernel lookups of the node that it has not yet forgotten? */
+bool fs_is_known(struct fs *fs, uint64_t nodeid);
 
 /* The kernel has forgotten count lookups of the node. Never waits. */
 void fs_forget(struct fs *fs, uint64_t nodeid, uint64_t count);
@@ -364,6 +411,20 @@ void fs_release(struct inode *ip, int flags);
 /* Bytes read, 0 at and beyond the end of file. buf is BLKDEV_ALIGN-aligned. */
 ssize_t fs_read(const struct fs_req *req, struct inode *ip, void *buf,
 		size_t len, uint64_t offset, unsigned io_flags);
+
+/*
+ * The same for pages that the kernel keeps until fs_host_ops.recall(), and of
+ * which we keep no copy. exclusive: stores to a mapping may change them, so no
+ * other node may read the file meanwhile. admit() is called with the lock held,
+ * before anything is read: 0, or the error that the read ends with. leaving: a
+ * recall is under way, or has returned and the lock is about to go.
+ */
+struct fs_fill {
+	bool exclusive;
+	int (*admit)(struct fs_fill *fill, bool leaving);
+};
+ssize_t fs_read_fill(const struct fs_req *req, struct inode *ip, void *buf,
+		     size_t len, uint64_t offset, struct fs_fill *fill);
 
 /*
  * All of len or an error (-ENOSPC and -EFBIG: a shorter count if some

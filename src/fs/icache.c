@@ -140,6 +140,7 @@ static bool formal_differs(const struct inode *ip, uint64_t formal)
 static void become_other(struct inode *ip, uint64_t formal)
 {
 	ip->i_formal = formal;
+	state_set(ip, INODE_REBORN);
 	state_clear(ip, INODE_GONE | INODE_BAD | INODE_UNLINKED);
 	glock_set_instantiate(ip->i_gl, true);
 }
@@ -206,7 +207,7 @@ static void clear_old(struct inode *ip)
 	pthread_rwlock_unlock(&ip->i_lock);
 	state_clear(ip, INODE_GONE | INODE_BAD | INODE_UNLINKED |
 				INODE_DIRTY_TIMES);
-	state_set(ip, INODE_READ);
+	state_set(ip, INODE_READ | INODE_REBORN);
 	glock_set_instantiate(ip->i_gl, false);
 }
 
@@ -346,8 +347,20 @@ void fs_forget(struct fs *fs, uint64_t nodeid, uint64_t count)
 	if (nodeid == FS_ROOT_NODEID || !count)
 		return;
 	ip = icache_find(fs, nodeid);
-	if (ip)
-		inode_unref(ip, count + 1);
+	if (!ip)
+		return;
+	if (!fs->fs_alone)
+		atomic_fetch_sub(&ip->i_lookups, count);
+	inode_unref(ip, count + 1);
+}
+
+bool fs_is_known(struct fs *fs, uint64_t nodeid)
+{
+	struct inode *ip = fs_inode_get(fs, nodeid);
+	bool known = ip && (nodeid == FS_ROOT_NODEID || inode_is_looked_up(ip));
+
+	inode_put(ip);
+	return known;
 }
 
 uint64_t icache_count(struct fs *fs)

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "fs/inode.h"
 #include "fs/pages.h"
+#include "fs/park.h"
 #include "fs/rgrp.h"
 
 static void core_from_dinode(struct inode *ip,
@@ -211,16 +212,38 @@ static void inode_gl_invalidate(struct glock *gl, enum lm_state target)
 		buf_invalidate_owner(ip->i_fs->fs_cache, &ip->i_bufs);
 }
 
+static void inode_gl_recall(struct glock *gl, enum lm_state target)
+{
+	struct inode *ip = glock_object(gl);
+	const struct fs_host_ops *host = ip ? ip->i_fs->fs_host : NULL;
+
+	/* What the kernel does not know it keeps nothing of. */
+	if (ip && host->recall &&
+	    (inode_is_looked_up(ip) || ip == ip->i_fs->fs_root))
+		host->recall(ip->i_fs->fs_host_arg, inode_nodeid(ip));
+}
+
 const struct glock_ops inode_glock_ops = {
 	.type = LM_TYPE_INODE,
 	.value_block = true,
 	.hold = true,
+	.recall = inode_gl_recall,
 	.sync = inode_gl_sync,
 	.invalidate = inode_gl_invalidate,
 	.instantiate = inode_instantiate,
 };
 
 /* ---- locking ---- */
+
+static int lock(const struct fs_req *req, struct inode *ip, enum lm_state state,
+		unsigned flags, struct glock_holder *gh)
+{
+	if (req->nowait)
+		return glock_nq(ip->i_gl, state, flags | GL_NOWAIT, gh);
+	if (req->park)
+		return park_lock(req->park, ip, state, flags, gh);
+	return glock_nq(ip->i_gl, state, flags, gh);
+}
 
 /* The glock, of an inode that is alive. */
 static int lock_alive(const struct fs_req *req, struct inode *ip,
@@ -230,8 +253,7 @@ static int lock_alive(const struct fs_req *req, struct inode *ip,
 	unsigned st;
 	int err;
 
-	err = glock_nq(ip->i_gl, state, flags | (req->nowait ? GL_NOWAIT : 0),
-		       gh);
+	err = lock(req, ip, state, flags, gh);
 	if (err) {
 		glock_holder_init(gh);
 		return err;
@@ -486,6 +508,15 @@ void inode_check_shown(struct inode *ip)
 	host->invalidate(ip->i_fs->fs_host_arg, inode_nodeid(ip), false);
 }
 
+/* Of one that was another before, the kernel may not see which it is. */
+static bool may_keep(const struct inode *ip)
+{
+	if (ip->i_fs->fs_alone)
+		return true;
+	return !(atomic_load(&ip->i_state) & INODE_REBORN) &&
+	       !glock_is_wanted(ip->i_gl);
+}
+
 void inode_fill_attr(struct inode *ip, struct fs_attr *out)
 {
 	const struct fs *fs = ip->i_fs;
@@ -507,6 +538,7 @@ void inode_fill_attr(struct inode *ip, struct fs_attr *out)
 		.rdev_major = ip->i_rdev_major,
 		.rdev_minor = ip->i_rdev_minor,
 		.blksize = fs->fs_geom.bsize,
+		.keep = may_keep(ip),
 	};
 }
 

@@ -42,6 +42,11 @@ struct pages;
 #define INODE_UNLINKED 0x80u /* no links are left: there will never be any */
 /* With other nodes: its dinode is free, or somebody else's by now: -ESTALE. */
 #define INODE_GONE 0x100u
+/*
+ * The kernel has known another inode by this address: it may still have that
+ * one when it is told of this one.
+ */
+#define INODE_REBORN 0x200u
 
 /* Soft reservation of an inode: others allocate elsewhere if they can. */
 struct rgrp_window {
@@ -57,9 +62,10 @@ struct inode {
 	struct glock *i_gl;
 	struct inode *i_hash_next; /* icache.c's, under the shard lock */
 	atomic_uint_fast64_t i_refs;
-	atomic_uint i_state;   /* INODE_* */
-	atomic_uint i_opens;   /* open handles */
-	atomic_uint i_writers; /* of these, handles that can write */
+	atomic_uint_fast64_t i_lookups; /* the kernel's, if not alone */
+	atomic_uint i_state;		/* INODE_* */
+	atomic_uint i_opens;		/* open handles */
+	atomic_uint i_writers;		/* of these, handles that can write */
 
 	pthread_rwlock_t i_lock;
 	/* [i_lock] the core of the dinode */
@@ -145,6 +151,11 @@ int inode_get(struct fs *fs, uint64_t addr, uint64_t formal, bool nowait,
 
 /* Only if it is in memory; NULL else. */
 struct inode *icache_find(struct fs *fs, uint64_t addr);
+
+static inline bool inode_is_looked_up(const struct inode *ip)
+{
+	return atomic_load(&ip->i_lookups);
+}
 
 void inode_ref(struct inode *ip, uint64_t n);
 void inode_unref(struct inode *ip, uint64_t n); /* inode_put: n = 1 */
@@ -250,7 +261,7 @@ bool icache_has_dirty(struct fs *fs);
 /* Read access changes atime according to the options. No lock held. */
 void inode_touch_atime(const struct fs_req *req, struct inode *ip);
 
-/* i_lock held (reading). */
+/* The glock is held, and i_lock (reading). */
 void inode_fill_attr(struct inode *ip, struct fs_attr *out);
 void inode_fill_entry(struct inode *ip, struct fs_entry *out);
 

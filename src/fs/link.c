@@ -170,7 +170,9 @@ int fs_link(const struct fs_req *req, struct inode *ip, struct inode *dir,
 	glock_dq_if_held(&op.dir_gh);
 	if (!err)
 		err = name_sync(fs, op.sync, op.sequence);
-	if (!err)
+	if (!err) {
 		inode_ref(ip, 1);
+		name_count(ip);
+	}
 	return fs_fault(fs, err);
 }

@@ -34,6 +34,18 @@ static int find_child(const struct fs_req *req, struct inode *dir,
 	return err;
 }
 
+/* After name_count(): the reference is the kernel's, or gone. Returns err. */
+static int counted(struct inode *ip, int err)
+{
+	if (err) {
+		name_uncount(ip);
+		inode_put(ip);
+	} else {
+		name_counted(ip);
+	}
+	return err;
+}
+
 /* Read the inode that was found; on success the kernel has it once more. */
 static int answer(const struct fs_req *req, struct fs *fs,
 		  const struct dir_found *found, struct fs_entry *out)
@@ -44,27 +56,23 @@ static int answer(const struct fs_req *req, struct fs *fs,
 	err = inode_get(fs, found->addr, found->formal, req->nowait, &ip);
 	if (err)
 		return err;
+	name_count(ip);
 	err = name_entry(req, ip, out);
-	if (err)
-		inode_put(ip);
-	else
-		name_counted(ip);
-	return err;
+	return counted(ip, err);
 }
 
 /* "." of a node that is in memory: for file handles, so any type will do. */
 static int lookup_self(const struct fs_req *req, struct inode *ip,
 		       struct fs_entry *out)
 {
-	int err = name_entry(req, ip, out);
+	int err;
 
+	inode_ref(ip, 1);
+	name_count(ip);
+	err = name_entry(req, ip, out);
 	if (!err && out->attr.nlink == 0)
 		err = -ESTALE;
-	if (!err) {
-		inode_ref(ip, 1);
-		name_counted(ip);
-	}
-	return err;
+	return counted(ip, err);
 }
 
 static int lookup_name(const struct fs_req *req, struct inode *dir,
@@ -175,11 +183,8 @@ int fs_lookup_nodeid(struct fs *fs, const struct fs_req *req, uint64_t nodeid,
 		err = inode_get(fs, nodeid, 0, req->nowait, &ip);
 	if (err)
 		return fs_fault(fs, err);
-	err = entry_by_addr(req, ip, out);
-	if (err)
-		inode_put(ip);
-	else
-		name_counted(ip);
+	name_count(ip);
+	err = counted(ip, entry_by_addr(req, ip, out));
 	return fs_fault(fs, err);
 }
 

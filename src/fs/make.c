@@ -354,13 +354,15 @@ static bool must_repeat(const struct make_op *op, unsigned *attempts, int *err)
 	return false;
 }
 
-/* Make it durable if it must be; the reference stays on success only. */
+/* Make it durable if it must be; the reference is the kernel's on success. */
 static int finish(struct make_op *op, int err)
 {
 	if (!err)
 		err = name_sync(op->dir->i_fs, op->sync, op->sequence);
 	if (err)
 		inode_put(op->ip);
+	else
+		name_count(op->ip);
 	return err;
 }
 
@@ -436,6 +438,8 @@ static int open_existing(struct make_op *op, const struct dir_found *found,
 	}
 	if (err)
 		inode_put(ip);
+	else
+		name_count(ip);
 	return err;
 }
 
@@ -446,6 +450,7 @@ static int open_created(struct make_op *op, int flags)
 	struct fs_req patient = *op->req;
 
 	patient.nowait = false;
+	patient.park = NULL;
 	return finish(op, fs_open(&patient, op->ip,
 				  flags & ~(O_CREAT | O_EXCL | O_TRUNC)));
 }

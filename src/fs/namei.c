@@ -111,9 +111,32 @@ int name_entry(const struct fs_req *req, struct inode *ip, struct fs_entry *out)
 	return err;
 }
 
+/* The mount holds the root; the kernel does not forget it. */
+static bool is_root(const struct inode *ip)
+{
+	return ip == ip->i_fs->fs_root;
+}
+
+/* Alone there is no recall that would ask. */
+static bool is_counted(const struct inode *ip)
+{
+	return !ip->i_fs->fs_alone && !is_root(ip);
+}
+
+void name_count(struct inode *ip)
+{
+	if (is_counted(ip))
+		atomic_fetch_add(&ip->i_lookups, 1);
+}
+
+void name_uncount(struct inode *ip)
+{
+	if (is_counted(ip))
+		atomic_fetch_sub(&ip->i_lookups, 1);
+}
+
 void name_counted(struct inode *ip)
 {
-	/* The mount holds the root; the kernel does not forget it. */
-	if (ip == ip->i_fs->fs_root)
+	if (is_root(ip))
 		inode_put(ip);
 }

@@ -92,7 +92,14 @@ void name_broken(struct fs *fs, int err);
 int name_entry(const struct fs_req *req, struct inode *ip,
 	       struct fs_entry *out);
 
-/* The kernel counts this lookup: ip's reference becomes its own. */
+/*
+ * The kernel is about to be told of ip, and counts that: ip's reference becomes
+ * its own. Before the lock is held whose recall makes the kernel forget, so
+ * that a recall finds it to be known; undone if it is not told.
+ */
+void name_count(struct inode *ip);
+void name_uncount(struct inode *ip);
+/* It has been told. */
 void name_counted(struct inode *ip);
 
 #endif

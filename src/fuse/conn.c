@@ -93,8 +93,7 @@ static int conn_notify(struct fuse_conn *conn,
 {
 	if (write(conn->fds[0], note, sizeof(*note)) >= 0)
 		return 0;
-	/* ENOENT: there is nothing of this node that could be stale. */
-	return errno == ENOENT ? 0 : -errno;
+	return -errno;
 }
 
 int fuse_conn_inval_attr(struct fuse_conn *conn, uint64_t nodeid)

@@ -139,7 +139,7 @@ int fuse_conn_clone(struct fuse_conn *conn, int *fd);
  * for the WRITEs of its dirty mapped pages (docs/spec/fuse.md 4.2), so never
  * from a thread that has one of them to answer, nor with a lock that
  * answering takes; bytes [offset, offset + len), len 0: to the end of the file.
- * 0, also if the kernel does not know the node; -ENODEV, ...
+ * 0; -ENOENT the kernel has not got the node; -ENODEV, ...
  */
 int fuse_conn_inval_attr(struct fuse_conn *conn, uint64_t nodeid);
 int fuse_conn_inval_data(struct fuse_conn *conn, uint64_t nodeid,

@@ -20,7 +20,18 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "fuse/copies.h"
 #include "fuse/ops.h"
+
+/* Files without writers of which copies.c knows whether they have pages. */
+#define COPIES_IDLE_MAX 65536u
+
+/*
+ * So often a request is parked before a thread waits for it. Who needs one lock
+ * gets it the first time; who needs several may lose the first while he
+ * waits for the second.
+ */
+#define PARKS_MAX 4u
 
 static int op_no_ioctl(struct op *op)
 {
@@ -72,6 +83,63 @@ static const op_fn ops[FUSE_OPCODES] = {
 	[FUSE_SYNCFS] = op_syncfs,
 };
 
+/* ---- copies in the kernel ---- */
+
+static int drop_pages(void *arg, uint64_t nodeid, struct krange range)
+{
+	struct fuse_front *front = arg;
+
+	return fuse_conn_inval_data(
+		front->conn, nodeid, range.start,
+		range.end == UINT64_MAX ? 0 : range.end - range.start);
+}
+
+static int drop_attr(void *arg, uint64_t nodeid)
+{
+	struct fuse_front *front = arg;
+
+	return fuse_conn_inval_attr(front->conn, nodeid);
+}
+
+static bool is_known(void *arg, uint64_t nodeid)
+{
+	struct fuse_front *front = arg;
+
+	return fs_is_known(front->fs, nodeid);
+}
+
+static void resume_read(struct copies_read *read)
+{
+	fuse_reply_resume(ug_container_of(read, struct fuse_reply, fill));
+}
+
+static const struct copies_ops copies_ops = {
+	.drop_pages = drop_pages,
+	.drop_attr = drop_attr,
+	.is_known = is_known,
+	.resume = resume_read,
+};
+
+void fuse_front_recall(struct fuse_front *front, uint64_t nodeid)
+{
+	if (front->copies)
+		copies_recall(front->copies, nodeid);
+}
+
+int fuse_front_writer(struct fuse_front *front, uint64_t nodeid, bool exclusive)
+{
+	return front->copies ? copies_writer(front->copies, nodeid, exclusive)
+			     : 0;
+}
+
+void fuse_front_writer_gone(struct fuse_front *front, uint64_t nodeid)
+{
+	if (front->copies)
+		copies_writer_gone(front->copies, nodeid);
+}
+
+/* ---- life ---- */
+
 int fuse_front_create(const struct fuse_front_params *params,
 		      struct fuse_front **frontp)
 {
@@ -87,10 +155,14 @@ int fuse_front_create(const struct fuse_front_params *params,
 	front->await_service = params->await_service;
 	front->arg = params->arg;
 	err = fuse_policy_init(&front->policy, &params->policy);
+	if (!err && params->policy.shared)
+		err = copies_create(&copies_ops, front, COPIES_IDLE_MAX,
+				    &front->copies);
 	if (err) {
-		free(front);
+		fuse_front_destroy(front);
 		return err;
 	}
+	front->policy.copies = front->copies;
 	*frontp = front;
 	return 0;
 }
@@ -99,6 +171,7 @@ void fuse_front_destroy(struct fuse_front *front)
 {
 	if (!front)
 		return;
+	copies_destroy(front->copies);
 	fuse_policy_fini(&front->policy);
 	free(front);
 }
@@ -108,12 +181,11 @@ void fuse_front_wants(const struct fuse_front *front, struct fuse_wants *wants)
 	fuse_policy_wants(&front->policy, wants);
 }
 
-void op_put_entry(struct op *op, const struct fs_entry *entry)
+void op_put_entry(struct op *op, const struct fs_entry *entry,
+		  struct fuse_timeout attr_valid)
 {
-	const struct fuse_policy *policy = &op->front->policy;
-
-	fuse_encode_entry(&op->reply->entry, entry, policy->entry_valid,
-			  policy->attr_valid);
+	fuse_encode_entry(&op->reply->entry, entry,
+			  op->front->policy.entry_valid, attr_valid);
 	op->reply->body_len = sizeof(op->reply->entry);
 }
 
@@ -169,11 +241,62 @@ static void front_await(void *ctx)
 		front->await_service(front->arg);
 }
 
+/* ---- waiting without a thread ---- */
+
+static void resume_park(struct fs_park *park)
+{
+	fuse_reply_resume(ug_container_of(park, struct fuse_reply, park));
+}
+
+static void front_give_up(void *ctx, struct fuse_reply *reply)
+{
+	struct fuse_front *front = ctx;
+
+	if (!front->copies)
+		return;
+	fs_unpark(&reply->park);
+	copies_read_end(front->copies, &reply->fill);
+}
+
+/*
+ * A READ that fills pages needs one lock, and is never left to threads that
+ * may all be waiting: the recall of another lock may wait for it.
+ */
+static bool may_wait_in_thread(const struct op *op)
+{
+	return op->req->opcode != FUSE_READ && ++op->reply->parks > PARKS_MAX;
+}
+
+/* After an attempt: what becomes of the request. */
+static int settle(struct op *op, int err)
+{
+	if (!op->front->copies)
+		return err;
+	if (err == -EINPROGRESS && !may_wait_in_thread(op))
+		return FUSE_LOCKWAIT;
+	/* What it had been given and has not used goes on to others. */
+	fs_unpark(&op->reply->park);
+	return err == -EINPROGRESS ? FUSE_TO_PATIENT : err;
+}
+
+static int serve(struct op *op)
+{
+	bool gives_back = op_gives_back(op->req->opcode) || op->reply->carry;
+	op_fn fn = ops[op->req->opcode];
+
+	if (!fn)
+		return -ENOSYS;
+	if (!gives_back && !may_serve(op->front))
+		return FUSE_LATER;
+	if (ug_unlikely(fs_is_withdrawn(op->front->fs)) && !gives_back)
+		return -EIO;
+	return fn(op);
+}
+
 static int front_handle(void *ctx, const struct fuse_request *req,
 			struct fuse_reply *reply, enum fuse_place place)
 {
 	struct fuse_front *front = ctx;
-	op_fn fn = ops[req->opcode];
 	struct op op = {
 		.front = front,
 		.req = req,
@@ -188,14 +311,18 @@ static int front_handle(void *ctx, const struct fuse_request *req,
 			},
 	};
 
-	if (!fn)
-		return -ENOSYS;
-	if (!op_gives_back(req->opcode) && !reply->carry && !may_serve(front))
-		return FUSE_LATER;
-	if (ug_unlikely(fs_is_withdrawn(front->fs)) &&
-	    !op_gives_back(req->opcode) && !reply->carry)
-		return -EIO;
-	return fn(&op);
+	if (front->copies && place == FUSE_WORKER) {
+		reply->park.resume = resume_park;
+		op.fs_req.park = &reply->park;
+	}
+	return settle(&op, serve(&op));
+}
+
+static void front_stop(void *ctx)
+{
+	struct fuse_front *front = ctx;
+
+	copies_stop(front->copies);
 }
 
 const struct fuse_handler fuse_front_handler = {
@@ -203,4 +330,6 @@ const struct fuse_handler fuse_front_handler = {
 	.handle = front_handle,
 	.answer = front_answer,
 	.await = front_await,
+	.give_up = front_give_up,
+	.stop = front_stop,
 };

@@ -44,13 +44,22 @@ struct fuse_front_params {
 	void *arg;
 };
 
-/* 0 or -ENOMEM. */
+/* 0, -ENOMEM, -EAGAIN (no threads). */
 int fuse_front_create(const struct fuse_front_params *params,
 		      struct fuse_front **frontp);
 void fuse_front_destroy(struct fuse_front *front); /* NULL is accepted */
 
 /* What the session shall ask of the kernel. */
 void fuse_front_wants(const struct fuse_front *front, struct fuse_wants *wants);
+
+/*
+ * For fs_host_ops of a clustered mount: recall, writer and writer_gone. Any
+ * time, but recalls only once requests are served.
+ */
+void fuse_front_recall(struct fuse_front *front, uint64_t nodeid);
+int fuse_front_writer(struct fuse_front *front, uint64_t nodeid,
+		      bool exclusive);
+void fuse_front_writer_gone(struct fuse_front *front, uint64_t nodeid);
 
 /* Its ctx is a struct fuse_front. */
 extern const struct fuse_handler fuse_front_handler;

@@ -21,6 +21,7 @@ struct fuse_front {
 	struct fuse_conn *conn;
 	const char *who;
 	struct fuse_policy policy;
+	struct copies *copies;	      /* clustered; else NULL */
 	bool (*may_serve)(void *arg); /* NULL: always */
 	void (*await_service)(void *arg);
 	void *arg;
@@ -74,6 +75,12 @@ static inline struct inode *op_inode(const struct op *op)
 }
 
 /* The answer of everything that finds or makes an inode. */
-void op_put_entry(struct op *op, const struct fs_entry *entry);
+void op_put_entry(struct op *op, const struct fs_entry *entry,
+		  struct fuse_timeout attr_valid);
+/* The same for what makes it, or a name of it. */
+static inline void op_put_made(struct op *op, const struct fs_entry *entry)
+{
+	op_put_entry(op, entry, op->front->policy.attr_valid);
+}
 
 #endif

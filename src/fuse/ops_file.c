@@ -20,11 +20,37 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "fuse/copies.h"
 #include "fuse/ops.h"
 
 /* Values of reply->carry. */
 #define CARRY_NONE 0u
 #define CARRY_DROP 1u /* done; drop pages of the node in the answer */
+
+static bool has_pages(const struct op *op, uint64_t nodeid, uint64_t offset,
+		      uint64_t len)
+{
+	struct opens *opens = op->front->policy.opens;
+
+	if (!op->front->copies)
+		return opens && opens_has_pages(opens, nodeid);
+	/* Who opens it has taken the lock that covers them. */
+	return len && copies_overlap(op->front->copies, nodeid,
+				     krange_of(offset, len));
+}
+
+static void drop_pages(struct op *op, uint64_t nodeid, uint64_t offset,
+		       uint64_t len)
+{
+	if (op->front->copies) {
+		copies_drop(op->front->copies, nodeid, krange_of(offset, len));
+		return;
+	}
+	if (!len)
+		opens_take_pages(op->front->policy.opens, nodeid);
+	/* An error means that the mount is gone, with its pages. */
+	fuse_conn_inval_data(op->front->conn, nodeid, offset, len);
+}
 
 /*
  * The last step of a request that has been done: drop what pages the kernel
@@ -33,17 +59,12 @@
 static int answer_after_drop(struct op *op, uint64_t nodeid, uint64_t offset,
 			     uint64_t len)
 {
-	struct opens *opens = op->front->policy.opens;
-
-	if (!opens || !opens_has_pages(opens, nodeid))
+	if (!has_pages(op, nodeid, offset, len))
 		return 0;
 	op->reply->carry = CARRY_DROP;
 	if (op->place != FUSE_NOTIFIER)
 		return FUSE_TO_NOTIFIER;
-	if (!len)
-		opens_take_pages(opens, nodeid);
-	/* An error means that the mount is gone, with its pages. */
-	fuse_conn_inval_data(op->front->conn, nodeid, offset, len);
+	drop_pages(op, nodeid, offset, len);
 	return 0;
 }
 
@@ -164,9 +185,11 @@ int op_create(struct op *op)
 	if (err)
 		return err;
 	/* Nobody has read what did not exist. */
-	if (created && policy->opens)
+	if (created && op->front->copies)
+		copies_none(op->front->copies, entry.nodeid);
+	else if (created && policy->opens)
 		opens_no_pages(policy->opens, entry.nodeid);
-	op_put_entry(op, &entry);
+	op_put_made(op, &entry);
 	fuse_policy_open(policy, entry.nodeid, (int)op->req->create.flags,
 			 &op->reply->create.open);
 	return create_answer(op);
@@ -196,21 +219,81 @@ int op_release(struct op *op)
 
 /* ---- reading and writing ---- */
 
-int op_read(struct op *op)
+/* A READ that fills pages of a clustered mount: copies.h. */
+struct fill {
+	struct fs_fill fs;
+	struct op *op;
+	bool admitted;
+};
+
+static int fill_admit(struct fs_fill *fs, bool leaving)
+{
+	struct fill *fill = ug_container_of(fs, struct fill, fs);
+	struct op *op = fill->op;
+	int err = copies_read_admit(op->front->copies, &op->reply->fill,
+				    leaving, op->place == FUSE_WORKER);
+
+	fill->admitted = !err;
+	return err;
+}
+
+static ssize_t try_fill(struct op *op, struct inode *ip)
+{
+	const struct fuse_read_in *in = &op->req->read;
+	struct copies_read *read = &op->reply->fill;
+	struct copies *copies = op->front->copies;
+	struct fill fill = { .fs = { .admit = fill_admit }, .op = op };
+	ssize_t n;
+
+	n = copies_read_begin(copies, op->req->nodeid,
+			      krange_of(in->offset, in->size), read);
+	if (n)
+		return n;
+	fill.fs.exclusive = read->exclusive;
+	n = fs_read_fill(&op->fs_req, ip, op->reply->data, in->size, in->offset,
+			 &fill.fs);
+	if (n < 0 && fill.admitted)
+		copies_read_failed(copies, read);
+	return n;
+}
+
+static ssize_t read_fill(struct op *op, struct inode *ip)
+{
+	ssize_t n;
+
+	/* A worker is told so only if it has to begin again. */
+	do {
+		n = try_fill(op, ip);
+	} while (n == -EAGAIN && op->place != FUSE_INLINE);
+	if (n != -EAGAIN && n != -EINPROGRESS)
+		copies_read_end(op->front->copies, &op->reply->fill);
+	return n;
+}
+
+static ssize_t read_inode(struct op *op, struct inode *ip)
 {
 	const struct fuse_read_in *in = &op->req->read;
 	const struct fuse_policy *policy = &op->front->policy;
+	bool fills = fuse_read_fills_page(in);
+
+	if (op->front->copies && fills)
+		return read_fill(op, ip);
+	if (policy->opens && fills)
+		opens_note_pages(policy->opens, op->req->nodeid);
+	return fs_read(&op->fs_req, ip, op->reply->data, in->size, in->offset,
+		       fuse_policy_read_flags(policy, in));
+}
+
+int op_read(struct op *op)
+{
 	struct inode *ip;
 	ssize_t n = -ESTALE;
 
-	if (in->size > op->reply->data_max)
+	if (op->req->read.size > op->reply->data_max)
 		return -EINVAL;
-	if (policy->opens && fuse_read_fills_page(in))
-		opens_note_pages(policy->opens, op->req->nodeid);
 	ip = op_inode(op);
 	if (ip)
-		n = fs_read(&op->fs_req, ip, op->reply->data, in->size,
-			    in->offset, fuse_policy_read_flags(policy, in));
+		n = read_inode(op, ip);
 	inode_put(ip);
 	if (n < 0)
 		return (int)n;

@@ -22,10 +22,10 @@ int op_batch_forget(struct op *op)
 	return 0;
 }
 
-static void put_attr(struct op *op, const struct fs_attr *attr)
+static void put_attr(struct op *op, const struct fs_attr *attr,
+		     struct fuse_timeout valid)
 {
-	fuse_encode_attr_out(&op->reply->attr, attr,
-			     op->front->policy.attr_known);
+	fuse_encode_attr_out(&op->reply->attr, attr, valid);
 	op->reply->body_len = sizeof(op->reply->attr);
 }
 
@@ -39,7 +39,8 @@ int op_getattr(struct op *op)
 		err = fs_getattr(&op->fs_req, ip, &attr);
 	inode_put(ip);
 	if (!err)
-		put_attr(op, &attr);
+		put_attr(op, &attr,
+			 fuse_policy_getattr(&op->front->policy, &attr));
 	return err;
 }
 
@@ -94,7 +95,7 @@ int op_setattr(struct op *op)
 		err = fs_setattr(&op->fs_req, ip, &set, &attr);
 	inode_put(ip);
 	if (!err)
-		put_attr(op, &attr);
+		put_attr(op, &attr, fuse_policy_setattr(&op->front->policy));
 	return err;
 }
 

@@ -40,7 +40,9 @@ int op_lookup(struct op *op)
 	else
 		err = lookup_name(op, &entry);
 	if (!err) {
-		op_put_entry(op, &entry);
+		op_put_entry(op, &entry,
+			     fuse_policy_lookup_attr(&op->front->policy,
+						     &entry.attr));
 	} else if (err == -ENOENT && (valid.sec || valid.nsec)) {
 		/* The kernel remembers that there is no such name. */
 		fuse_encode_no_entry(&op->reply->entry, valid);
@@ -62,7 +64,7 @@ static int make(struct op *op, struct fs_make *what)
 		err = fs_make(&op->fs_req, dir, what, &entry);
 	inode_put(dir);
 	if (!err)
-		op_put_entry(op, &entry);
+		op_put_made(op, &entry);
 	return err;
 }
 
@@ -150,6 +152,6 @@ int op_link(struct op *op)
 	inode_put(ip);
 	inode_put(dir);
 	if (!err)
-		op_put_entry(op, &entry);
+		op_put_made(op, &entry);
 	return err;
 }

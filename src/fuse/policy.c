@@ -5,7 +5,11 @@
 #include <fcntl.h>
 
 #include "base/log.h"
+#include "fuse/copies.h"
 #include "fuse/policy.h"
+
+/* The minor version of Linux 6.16, the first that counts beyond 6.14's. */
+#define MINOR_CHECKS_NEW 44u
 
 /* Files without writers of which opens.c knows whether they have pages. */
 #define IDLE_FILES_MAX 16384u
@@ -34,6 +38,7 @@ int fuse_policy_init(struct fuse_policy *policy,
 	*policy = (struct fuse_policy){
 		.data = opt->data,
 		.locks = opt->locks,
+		.shared = opt->shared,
 		.entry_valid = timeout_of(opt->entry_ms),
 		.attr_valid = timeout_of(opt->attr_ms),
 		.attr_known = timeout_of(opt->attr_known_ms),
@@ -83,9 +88,31 @@ void fuse_policy_agreed(struct fuse_policy *policy, const char *who,
 {
 	policy->kernel_keeps_dirs = agreed->flags & FUSE_NO_OPENDIR_SUPPORT;
 	policy->direct_mmap = agreed->flags & FUSE_DIRECT_IO_ALLOW_MMAP;
+	policy->checks_new = agreed->minor >= MINOR_CHECKS_NEW;
 	if (policy->data == FUSE_DATA_DIRECT && !policy->direct_mmap)
 		ug_warn(who, "this kernel cannot map files MAP_SHARED in "
 			     "direct mode (Linux 6.6 can)");
+}
+
+struct fuse_timeout fuse_policy_lookup_attr(const struct fuse_policy *policy,
+					    const struct fs_attr *attr)
+{
+	if (!policy->shared)
+		return policy->attr_valid;
+	return policy->checks_new ? fuse_policy_getattr(policy, attr)
+				  : FUSE_TIMEOUT_NONE;
+}
+
+struct fuse_timeout fuse_policy_getattr(const struct fuse_policy *policy,
+					const struct fs_attr *attr)
+{
+	return attr->keep || !policy->shared ? policy->attr_known
+					     : FUSE_TIMEOUT_NONE;
+}
+
+struct fuse_timeout fuse_policy_setattr(const struct fuse_policy *policy)
+{
+	return policy->shared ? FUSE_TIMEOUT_NONE : policy->attr_known;
 }
 
 /*
@@ -99,7 +126,9 @@ static bool handle_is_direct(struct fuse_policy *policy, uint64_t nodeid,
 	if (policy->data == FUSE_DATA_CACHED)
 		return false;
 	return fuse_flags_can_write(flags) || !policy->direct_mmap ||
-	       opens_has_writer(policy->opens, nodeid);
+	       opens_has_writer(policy->opens, nodeid) ||
+	       (policy->copies &&
+		copies_recalled_lately(policy->copies, nodeid));
 }
 
 static uint64_t fh_of(int flags, bool direct)
@@ -127,7 +156,7 @@ void fuse_policy_open(struct fuse_policy *policy, uint64_t nodeid, int flags,
 	 */
 	if (policy->opens && fuse_flags_can_write(flags))
 		opens_begin_write(policy->opens, nodeid);
-	else if (policy->opens)
+	else if (policy->opens && !policy->shared)
 		opens_note_pages(policy->opens, nodeid);
 	direct = handle_is_direct(policy, nodeid, flags);
 

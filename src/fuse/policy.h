@@ -23,7 +23,8 @@
  *	handle, writes  KEEP_CACHE           DIRECT_IO, parallel writes
  *	handle, reads   KEEP_CACHE           KEEP_CACHE without writers, else
  *	                                     DIRECT_IO
- *	page fill       not kept by us       noted (opens.h), not kept by us
+ *	page fill       not kept by us       noted (opens.h; shared: copies.h),
+ *	                                     not kept by us
  *
  * Never in either mode: writeback cache, NOFLUSH, no_open, automatic
  * invalidation, splice. Source: DESIGN 5; docs/spec/fuse.md 5, 6, 7, 13.
@@ -56,6 +57,11 @@ struct fuse_policy_options {
 	 * which knows the inode, then drops them (docs/spec/fuse.md 4.7b, 5.1).
 	 */
 	uint32_t attr_known_ms;
+	/*
+	 * Other nodes change the volume. Attributes with fs_attr.keep are kept
+	 * until a recall, others not at all (docs/spec/fuse.md 15.2).
+	 */
+	bool shared;
 	/* flock and fcntl locks come to us instead of staying in the kernel. */
 	bool locks;
 };
@@ -67,13 +73,16 @@ void fuse_policy_defaults(struct fuse_policy_options *opt,
 struct fuse_policy {
 	enum fuse_data_mode data;
 	bool locks;
+	bool shared;
 	struct fuse_timeout entry_valid;
 	struct fuse_timeout attr_valid;
 	struct fuse_timeout attr_known;
-	struct opens *opens; /* direct mode; else NULL */
+	struct opens *opens;   /* direct mode; else NULL */
+	struct copies *copies; /* shared: the front end's; else NULL */
 	/* Of INIT. */
 	bool direct_mmap;	/* direct handles can be mapped shared */
 	bool kernel_keeps_dirs; /* OPENDIR is refused */
+	bool checks_new;	/* see fuse_policy_lookup_attr() */
 };
 
 /* 0 or -ENOMEM; the handle table is then policy's. */
@@ -84,6 +93,23 @@ void fuse_policy_fini(struct fuse_policy *policy);
 /* What to ask of the kernel. */
 void fuse_policy_wants(const struct fuse_policy *policy,
 		       struct fuse_wants *wants);
+
+/*
+ * How long the kernel may keep attributes: of LOOKUP, of GETATTR, and of what
+ * is answered to other requests.
+ *
+ * Shared: an answer under way when a recall drops the attributes must not be
+ * believed. The kernel sees to that for GETATTR, and for LOOKUP of an
+ * inode that it has; for one that it has not, copies.h does, if the kernel also
+ * discards the answer when the inode has been evicted and made again in
+ * between (Linux 6.14). It does not for SETATTR, nor for what makes a name
+ * (docs/spec/fuse.md 15.2).
+ */
+struct fuse_timeout fuse_policy_lookup_attr(const struct fuse_policy *policy,
+					    const struct fs_attr *attr);
+struct fuse_timeout fuse_policy_getattr(const struct fuse_policy *policy,
+					const struct fs_attr *attr);
+struct fuse_timeout fuse_policy_setattr(const struct fuse_policy *policy);
 
 /* What has become of it; a line in the log if users will notice. */
 void fuse_policy_agreed(struct fuse_policy *policy, const char *who,

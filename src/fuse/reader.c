@@ -92,18 +92,21 @@ static void slot_hand_over(struct fuse_session *session, struct fuse_slot *slot,
 		kind = LANE_LATER;
 	else if (why == FUSE_TO_NOTIFIER)
 		kind = LANE_NOTIFIER;
+	else if (why == FUSE_TO_PATIENT)
+		kind = LANE_PATIENT;
 	else if (request_is_urgent(&slot->req))
 		kind = LANE_URGENT;
 
 	pthread_mutex_lock(&session->lock);
-	if (kind == LANE_NOTIFIER && session->notifier_closed) {
+	if ((kind == LANE_NOTIFIER && session->notifier_closed) ||
+	    (kind == LANE_PATIENT && session->lockwaits_ended)) {
 		pthread_mutex_unlock(&session->lock);
 		session_answer(session, slot, -ENODEV);
 		slot_put(session->pool, slot);
 		return;
 	}
-	slot->interrupted =
-		interrupts_take(&session->interrupts, slot->req.unique);
+	if (interrupts_take(&session->interrupts, slot->req.unique))
+		slot->interrupted = true;
 	if (slot->interrupted) {
 		session->interrupts_queued = true;
 		pthread_cond_signal(&session->changed);
@@ -117,9 +120,15 @@ void session_serve_queued(void *arg, struct fuse_slot *slot)
 {
 	struct session_lane *own = arg;
 	struct fuse_session *session = own->session;
-	int result = slot_serve(session, slot, own->place);
+	int result;
 
-	if (result == FUSE_TO_NOTIFIER || result == FUSE_LATER) {
+	slot->resumed = false;
+	result = slot_serve(session, slot, own->place);
+	if (result == FUSE_LOCKWAIT) {
+		session_lockwait(session, slot);
+		return;
+	}
+	if (result > 0) {
 		slot_hand_over(session, slot, result);
 		return;
 	}
@@ -154,6 +163,7 @@ static void session_interrupt(struct fuse_session *session, uint64_t unique)
 	pthread_mutex_lock(&session->lock);
 	for (unsigned i = 0; i < LANES && !found; i++)
 		found = lane_interrupt(session->lanes[i].lane, unique);
+	found = found || lockwait_interrupt_locked(session, unique);
 	if (found) {
 		session->interrupts_queued = true;
 		pthread_cond_signal(&session->changed);
@@ -201,6 +211,9 @@ static void reader_try(struct reader *reader)
 	int result;
 
 	slot->reply.carry = 0;
+	slot->reply.parks = 0;
+	slot->reply.fill.begun = false;
+	slot->interrupted = false;
 	slot->served = false;
 	result = slot_serve(reader->session, slot, FUSE_INLINE);
 	if (result == -EAGAIN || result > 0) {
@@ -234,6 +247,7 @@ static void reader_serve(struct reader *reader, size_t len)
 	int err;
 
 	slot->fd = reader->fd;
+	slot->session = reader->session;
 	counter_inc(&reader->count.requests);
 	err = fuse_request_decode(slot_in(slot), len, &slot->req);
 	if (ug_unlikely(err)) {

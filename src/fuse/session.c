@@ -4,10 +4,10 @@
  *
  * The end has an order:
  *
- *   1. the notifier and its lane: a notification may wait for a request that
- *      a reader has yet to read, so the readers still run;
+ *   1. recalls, the notifier and its lane: a notification may wait for a
+ *      request that a reader has yet to read, so the readers still run;
  *   2. the readers: nothing new comes;
- *   3. the other lanes, with what is queued;
+ *   3. what is parked is answered; the other lanes, with what is queued;
  *   4. for the caller: the volume is brought to rest;
  *   5. DESTROY is answered: umount(2) returns.
  */
@@ -24,6 +24,7 @@
 #include "fuse/thread.h"
 
 #define URGENT_THREADS 2u
+#define GRANTED_THREADS_MIN 2u
 #define NOTIFIER_THREADS_MIN 1u
 #define NOTIFIER_THREADS_MAX 8u
 
@@ -97,6 +98,7 @@ int fuse_session_create(const struct fuse_session_params *params,
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&session->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
+	CDS_INIT_LIST_HEAD(&session->lockwaits);
 
 	err = params_fill(&session->params);
 	if (!err)
@@ -159,6 +161,10 @@ static int lanes_begin(struct fuse_session *session)
 				session->params.workers_max, FUSE_WORKER },
 		[LANE_URGENT] = { "ugfs-urgent", URGENT_THREADS, URGENT_THREADS,
 				  FUSE_WORKER },
+		[LANE_GRANTED] = { "ugfs-granted", GRANTED_THREADS_MIN,
+				   session->params.workers_max, FUSE_WORKER },
+		[LANE_PATIENT] = { "ugfs-patient", 1,
+				   session->params.workers_max, FUSE_PATIENT },
 		[LANE_NOTIFIER] = { "ugfs-inval", NOTIFIER_THREADS_MIN,
 				    NOTIFIER_THREADS_MAX, FUSE_NOTIFIER },
 		[LANE_LATER] = { "ugfs-later", 1, 1, FUSE_WORKER },
@@ -251,31 +257,49 @@ void fuse_session_stop(struct fuse_session *session)
 	pthread_mutex_unlock(&session->lock);
 }
 
+static uint64_t ms_ago_ns(uint64_t now_ns, unsigned ms)
+{
+	uint64_t ns = ms * UINT64_C(1000000);
+
+	return now_ns > ns ? now_ns - ns : 0;
+}
+
+static void count_interrupted(struct fuse_session *session,
+			      const struct cds_list_head *list)
+{
+	const struct fuse_slot *slot;
+
+	cds_list_for_each_entry (slot, list, link)
+		counter_inc_shared(&session->count.interrupted);
+}
+
 /*
  * Answer EINTR to what was interrupted and has been waiting for so long that
- * the disk must be ailing. lock held.
+ * the disk must be ailing, or another node. lock held; dropped in between.
  */
 static void interrupted_reap(struct fuse_session *session)
 {
-	uint64_t patience_ns =
-		session->params.interrupt_patience_ms * UINT64_C(1000000);
+	unsigned patience_ms = session->params.interrupt_patience_ms;
 	uint64_t now_ns = fuse_now_ns();
-	struct fuse_slot *slot, *next;
-	CDS_LIST_HEAD(list);
-	unsigned left = 0;
+	CDS_LIST_HEAD(queued);
+	CDS_LIST_HEAD(parked);
+	unsigned left;
 
-	if (now_ns <= patience_ns)
-		return;
+	left = lockwait_reap_locked(
+		session,
+		ms_ago_ns(now_ns,
+			  UG_MIN(patience_ms, FUSE_LOCKWAIT_PATIENCE_MS)),
+		&parked);
 	for (unsigned i = 0; i < LANES; i++)
-		left += lane_reap(session->lanes[i].lane, now_ns - patience_ns,
-				  &list);
+		left += lane_reap(session->lanes[i].lane,
+				  ms_ago_ns(now_ns, patience_ms), &queued);
 	session->interrupts_queued = left > 0;
-	cds_list_for_each_entry_safe (slot, next, &list, link) {
-		cds_list_del(&slot->link);
-		counter_inc_shared(&session->count.interrupted);
-		session_answer(session, slot, -EINTR);
-		slot_put(session->pool, slot);
-	}
+	count_interrupted(session, &queued);
+	count_interrupted(session, &parked);
+	pthread_mutex_unlock(&session->lock);
+	lockwait_answer(session, &parked, -EINTR);
+	lockwait_answer(session, &queued, -EINTR);
+	pthread_mutex_lock(&session->lock);
 }
 
 static void wait_ms(struct fuse_session *session, unsigned ms)
@@ -381,6 +405,8 @@ static int session_serve(struct fuse_session *session)
 	if (!err && session->params.ready)
 		session->params.ready(session->params.ready_arg);
 	session_wait(session);
+	if (session->params.handler->stop)
+		session->params.handler->stop(session->params.ctx);
 	notifiers_end(session);
 	readers_end(session, begun);
 	session_log_totals(session);
@@ -404,6 +430,7 @@ int fuse_session_run(struct fuse_session *session)
 	if (!err)
 		err = session_serve(session);
 	notifiers_end(session);
+	lockwait_end(session);
 	lanes_end(session);
 	return err;
 }

@@ -10,6 +10,12 @@
  *		    +--> urgent lane: what others wait for -----------> reply
  *		    +--> notifier lane: must notify the kernel first -> reply
  *
+ * What waits for a lock of another node holds no thread (lockwait.c):
+ *
+ *	work lane: handler --> parked .. fuse_reply_resume() --> granted lane:
+ *	handler again; several locks, lost again and again --> patient lane: may
+ *	wait for them
+ *
  * A request costs 3 microseconds when the thread that reads it answers it and
  * 10 when another has to wake up (docs/spec/fuse.md 1.1), so readers try
  * everything at once, and never wait. There is always a reader in read():
@@ -37,8 +43,10 @@ enum fuse_place {
 	/* On a reader: must not wait. Returns -EAGAIN if it would have to,
 	 * before any visible effect, and is called again elsewhere. */
 	FUSE_INLINE,
-	/* On a lane: may wait for the disk. */
+	/* On a lane: may wait for the disk, not for locks of other nodes. */
 	FUSE_WORKER,
+	/* On the patient lane: may wait for those, too. */
+	FUSE_PATIENT,
 	/* On the notifier lane: may wait for notifications too. */
 	FUSE_NOTIFIER,
 };
@@ -50,6 +58,13 @@ enum fuse_place {
  * From inline and worker calls, before any visible effect; also from answer().
  */
 #define FUSE_LATER 2
+/*
+ * From a worker call: call me again, as a worker, when fuse_reply_resume() has
+ * been called for this reply. That may be before the call has returned.
+ */
+#define FUSE_LOCKWAIT 4
+/* From a worker call: call me again on the patient lane. */
+#define FUSE_TO_PATIENT 5
 
 struct fuse_handler {
 	/*
@@ -74,7 +89,24 @@ struct fuse_handler {
 	int (*answer)(void *ctx, const struct fuse_request *req, int result);
 	/* Wait until requests are answered. Needed by who says FUSE_LATER. */
 	void (*await)(void *ctx);
+	/*
+	 * A parked request will not be called again: whatever it waits for.
+	 * fuse_reply_resume() may be running, and is not when this has
+	 * returned. NULL: no request is ever parked.
+	 */
+	void (*give_up)(void *ctx, struct fuse_reply *reply);
+	/*
+	 * The session ends: send no notification from now on, and return when
+	 * none is under way. Requests are still served. May be NULL.
+	 */
+	void (*stop)(void *ctx);
 };
+
+/*
+ * What the request waited for has come; any thread, takes a lock of the session
+ * and one of a lane.
+ */
+void fuse_reply_resume(struct fuse_reply *reply);
 
 struct fuse_session_params {
 	struct fuse_conn *conn; /* mounted; borrowed */
@@ -109,6 +141,11 @@ struct fuse_session_params {
  * killed processes to go away.
  */
 #define FUSE_INTERRUPT_PATIENCE_MS_DEFAULT 10000u
+/*
+ * The same for a parked request, which waits for another node, and would for as
+ * long as that is frozen; at most interrupt_patience_ms.
+ */
+#define FUSE_LOCKWAIT_PATIENCE_MS 1000u
 
 /* 0, -ENOMEM, -EAGAIN (no threads), -EINVAL. */
 int fuse_session_create(const struct fuse_session_params *params,

@@ -3,6 +3,7 @@
  * session_impl.h - a session from inside: for session.c and reader.c only.
  *
  *	reader.c	read, decode, try, answer or hand over
+ *	lockwait.c	requests that wait without a thread
  *	session.c	life: lanes and threads begin, wait for the end, stop
  */
 #ifndef UG_FUSE_SESSION_IMPL_H
@@ -20,6 +21,8 @@
 enum lane_kind {
 	LANE_WORK,     /* what waits for the disk */
 	LANE_URGENT,   /* what others wait for: never behind the former */
+	LANE_GRANTED,  /* what was parked, and has got what it waited for */
+	LANE_PATIENT,  /* what waits for several locks of other nodes */
 	LANE_NOTIFIER, /* what waits for the kernel */
 	LANE_LATER,    /* what waits for the right to answer at all */
 	LANES,
@@ -59,7 +62,9 @@ struct fuse_session {
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* ending, readers_alive, interrupts_queued */
 	struct interrupts interrupts;
-	bool interrupts_queued; /* a queued request is marked interrupted */
+	bool interrupts_queued; /* a queued or parked one is marked */
+	struct cds_list_head lockwaits;
+	bool lockwaits_ended; /* nothing is parked any more */
 	unsigned readers_alive;
 	bool notifier_closed; /* no request goes there any more */
 	bool lanes_closed;    /* nor from one of the others to another */
@@ -81,6 +86,24 @@ void session_serve_later(void *arg, struct fuse_slot *slot);
 
 /* The session ends, for this reason (the first one counts). lock held. */
 void session_end_locked(struct fuse_session *session, int result);
+
+/* ---- lockwait.c ---- */
+
+/* The handler has parked it. */
+void session_lockwait(struct fuse_session *session, struct fuse_slot *slot);
+/* Mark it interrupted; false: it is not parked. lock held. */
+bool lockwait_interrupt_locked(struct fuse_session *session, uint64_t unique);
+/*
+ * Take those that are interrupted and were read before that time off the list,
+ * to list. Returns how many interrupted ones stay. lock held.
+ */
+unsigned lockwait_reap_locked(struct fuse_session *session, uint64_t before_ns,
+			      struct cds_list_head *list);
+/* Give up and answer what was taken off the list. lock not held. */
+void lockwait_answer(struct fuse_session *session, struct cds_list_head *list,
+		     int err);
+/* The end: all of them, and those to come. */
+void lockwait_end(struct fuse_session *session);
 
 /* Send an answer, and note what goes wrong. */
 void session_answer(struct fuse_session *session, struct fuse_slot *slot,

@@ -23,6 +23,8 @@
 #include <stdint.h>
 #include <urcu/list.h>
 
+#include "fs/fs.h"
+#include "fuse/copies.h"
 #include "fuse/proto.h"
 
 /*
@@ -49,20 +51,30 @@ struct fuse_reply {
 	 * be answered. The union keeps its content then.
 	 */
 	uint64_t carry;
+	/* What it waits for without a thread (FUSE_LOCKWAIT); the handler's. */
+	struct fs_park park;
+	struct copies_read fill;
+	unsigned parks;	 /* how often it has been parked */
 	size_t body_len; /* bytes of the union's member; 0: none */
 	char *data;	 /* page aligned */
 	size_t data_max;
 	size_t data_len; /* bytes of data; 0: none */
 };
 
+struct fuse_session;
+
 struct fuse_slot {
-	struct cds_list_head link; /* pool's free list, or a lane's queue */
+	/* Pool's free list, a lane's queue, or the session's parked ones. */
+	struct cds_list_head link;
+	struct fuse_session *session; /* that has read it */
 	struct fuse_request req;
 	struct fuse_reply reply;
 	int fd;		  /* it was read from, and is answered to */
 	bool interrupted; /* INTERRUPT has come for it */
 	bool served;	  /* with this result, which cannot be answered yet */
 	int result;
+	bool parked;	  /* on the session's list; its lock guards this */
+	bool resumed;	  /* before it was on that list; the same */
 	uint64_t read_ns; /* CLOCK_MONOTONIC when it was handed over */
 };
 

@@ -145,6 +145,16 @@ bool glock_is_wanted(struct glock *gl)
 	return wanted;
 }
 
+bool glock_is_leaving(struct glock *gl)
+{
+	bool leaving;
+
+	pthread_mutex_lock(&gl->gl_lock);
+	leaving = gl->gl_flags & (GLF_RECALLING | GLF_RECALLED);
+	pthread_mutex_unlock(&gl->gl_lock);
+	return leaving;
+}
+
 static void look_again(struct glock *gl, uint64_t now, unsigned left)
 {
 	glock_queue_at(gl, now + UG_MIN(left, LOOK_MS));

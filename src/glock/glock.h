@@ -200,6 +200,12 @@ enum lm_state glock_state(const struct glock *gl);
 bool glock_is_wanted(struct glock *gl);
 
 /*
+ * Is a recall under way, or over and the glock not lowered yet? Who holds the
+ * glock and sees false when one has returned before got it after the demotion.
+ */
+bool glock_is_leaving(struct glock *gl);
+
+/*
  * The value block, GLOCK_LVB_BYTES, aligned for 64-bit numbers: what the last
  * EX holder of the cluster left, all zero if that is lost. To be read by a
  * holder, written by an EX holder. NULL if the lock manager has none, or before

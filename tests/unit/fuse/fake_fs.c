@@ -80,6 +80,31 @@ int fs_lookup_nodeid(struct fs *fs, const struct fs_req *req, uint64_t nodeid,
 	return fake.result;
 }
 
+bool fs_is_known(struct fs *fs, uint64_t nodeid)
+{
+	return fake.known;
+}
+
+void fs_unpark(struct fs_park *park)
+{
+	if (!park->ip)
+		return;
+	park->ip = NULL;
+	fake.unparked++;
+}
+
+/* What fs_req.park does: the call waits, until a test resumes it. */
+static int parked(const struct fs_req *req)
+{
+	if (fake.parks && req->park) {
+		fake.parks--;
+		fake.parked = req->park;
+		req->park->ip = &fake.inodes[0];
+		return -EINPROGRESS;
+	}
+	return 0;
+}
+
 void fs_forget(struct fs *fs, uint64_t nodeid, uint64_t count)
 {
 	note("forget", NULL, NULL);
@@ -90,6 +115,8 @@ void fs_forget(struct fs *fs, uint64_t nodeid, uint64_t count)
 int fs_getattr(const struct fs_req *req, struct inode *ip, struct fs_attr *out)
 {
 	note("getattr", req, ip);
+	if (parked(req))
+		return -EINPROGRESS;
 	*out = fake.attr;
 	return fake.result;
 }
@@ -241,6 +268,21 @@ ssize_t fs_read(const struct fs_req *req, struct inode *ip, void *buf,
 		return fake.result;
 	memset(buf, 'r', len);
 	return (ssize_t)len;
+}
+
+ssize_t fs_read_fill(const struct fs_req *req, struct inode *ip, void *buf,
+		     size_t len, uint64_t offset, struct fs_fill *fill)
+{
+	int err;
+
+	note("read_fill", req, ip);
+	fake.exclusive = fill->exclusive;
+	if (parked(req))
+		return -EINPROGRESS;
+	err = fill->admit(fill, fake.leaving);
+	if (err)
+		return err;
+	return fs_read(req, ip, buf, len, offset, FS_IO_NOCACHE);
 }
 
 ssize_t fs_write(const struct fs_req *req, struct inode *ip, const void *buf,

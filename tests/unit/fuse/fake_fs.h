@@ -22,7 +22,10 @@ struct fake_fs {
 	struct fs_entry entry;
 	struct fs_attr attr;
 	bool created;
-	unsigned emit; /* entries that readdir has */
+	unsigned emit;	/* entries that readdir has */
+	bool known;	/* what fs_is_known() says */
+	bool leaving;	/* the lock of a read_fill is */
+	unsigned parks; /* so many calls wait for a lock */
 
 	/* The last call. */
 	const char *call;
@@ -38,6 +41,9 @@ struct fake_fs {
 	uint64_t forgotten;
 	int opens; /* open handles */
 	unsigned calls;
+	bool exclusive; /* the lock that a read_fill takes */
+	struct fs_park *parked;
+	unsigned unparked;
 };
 
 extern struct fake_fs fake;

@@ -34,10 +34,11 @@ struct rig {
 	_Alignas(4096) char data[65536];
 };
 
-static void rig_begin(struct rig *rig, enum fuse_data_mode mode, uint64_t flags)
+static void rig_begin(struct rig *rig, enum fuse_data_mode mode, uint64_t flags,
+		      bool shared)
 {
 	struct fuse_front_params params = { .conn = &rig->conn, .who = "test" };
-	struct fuse_agreed agreed = { .flags = flags };
+	struct fuse_agreed agreed = { .flags = flags, .minor = 45 };
 	int fds[2];
 
 	fake_reset();
@@ -46,6 +47,7 @@ static void rig_begin(struct rig *rig, enum fuse_data_mode mode, uint64_t flags)
 	rig->conn.fds[0] = fds[0];
 	rig->kernel = fds[1];
 	fuse_policy_defaults(&params.policy, mode);
+	params.policy.shared = shared;
 	assert_int_equal(fuse_front_create(&params, &rig->front), 0);
 	assert_int_equal(fuse_front_handler.start(rig->front, &agreed), 0);
 	rig->reply.data = rig->data;
@@ -56,7 +58,7 @@ static int setup_cached(void **state)
 {
 	*state = aligned_alloc(4096, sizeof(struct rig));
 	memset(*state, 0, sizeof(struct rig));
-	rig_begin(*state, FUSE_DATA_CACHED, FUSE_NO_OPENDIR_SUPPORT);
+	rig_begin(*state, FUSE_DATA_CACHED, FUSE_NO_OPENDIR_SUPPORT, false);
 	return 0;
 }
 
@@ -64,7 +66,15 @@ static int setup_direct(void **state)
 {
 	*state = aligned_alloc(4096, sizeof(struct rig));
 	memset(*state, 0, sizeof(struct rig));
-	rig_begin(*state, FUSE_DATA_DIRECT, FUSE_DIRECT_IO_ALLOW_MMAP);
+	rig_begin(*state, FUSE_DATA_DIRECT, FUSE_DIRECT_IO_ALLOW_MMAP, false);
+	return 0;
+}
+
+static int setup_shared(void **state)
+{
+	*state = aligned_alloc(4096, sizeof(struct rig));
+	memset(*state, 0, sizeof(struct rig));
+	rig_begin(*state, FUSE_DATA_DIRECT, FUSE_DIRECT_IO_ALLOW_MMAP, true);
 	return 0;
 }
 
@@ -660,8 +670,170 @@ static void test_withdrawn(void **state)
 	assert_int_equal(fake.forgotten, 1);
 }
 
+/* ---- other nodes ---- */
+
+static void test_attributes_are_kept_until_recalled(void **state)
+{
+	struct fuse_getattr_in getattr = { 0 };
+	struct fuse_setattr_in setattr = { .valid = FATTR_MODE };
+	struct rig *rig = *state;
+
+	begin(rig, FUSE_GETATTR, 3, &getattr, sizeof(getattr));
+	assert_int_equal(call(rig), 0);
+	assert_int_equal(rig->reply.attr.attr_valid, 0);
+	fake.attr.keep = fake.entry.attr.keep = true;
+	assert_int_equal(call(rig), 0);
+	assert_int_equal(rig->reply.attr.attr_valid, INT32_MAX);
+	begin(rig, FUSE_LOOKUP, 2, "name", 5);
+	assert_int_equal(call(rig), 0);
+	assert_int_equal(rig->reply.entry.attr_valid, INT32_MAX);
+	assert_int_equal(rig->reply.entry.entry_valid, 0);
+	/* These the kernel believes however old they are. */
+	begin(rig, FUSE_SETATTR, 3, &setattr, sizeof(setattr));
+	assert_int_equal(call(rig), 0);
+	assert_int_equal(rig->reply.attr.attr_valid, 0);
+	begin(rig, FUSE_MKDIR, 2, &(struct fuse_mkdir_in){ 0 },
+	      sizeof(struct fuse_mkdir_in));
+	request_add_text(&rig->rb, "new");
+	assert_int_equal(call(rig), 0);
+	assert_int_equal(rig->reply.entry.attr_valid, 0);
+}
+
+/* A kernel that may believe an answer to an inode that has been evicted. */
+static void test_older_kernel_keeps_less(void **state)
+{
+	struct fuse_agreed agreed = { .flags = FUSE_DIRECT_IO_ALLOW_MMAP,
+				      .minor = 39 };
+	struct rig *rig = *state;
+
+	fuse_front_handler.start(rig->front, &agreed);
+	fake.entry.attr.keep = true;
+	begin(rig, FUSE_LOOKUP, 2, "name", 5);
+	assert_int_equal(call(rig), 0);
+	assert_int_equal(rig->reply.entry.attr_valid, 0);
+}
+
+static void test_waits_for_locks_parked(void **state)
+{
+	struct fuse_getattr_in in = { 0 };
+	struct rig *rig = *state;
+
+	fake.parks = 5;
+	begin(rig, FUSE_GETATTR, 3, &in, sizeof(in));
+	fuse_request_decode(rig->rb.bytes, rig->rb.len, &rig->req);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(call_place(rig, FUSE_WORKER), FUSE_LOCKWAIT);
+	assert_ptr_equal(fake.parked, &rig->reply.park);
+	/* It wants several, and loses them: a thread will wait. */
+	assert_int_equal(call_place(rig, FUSE_WORKER), FUSE_TO_PATIENT);
+	assert_int_equal(fake.unparked, 1);
+	assert_int_equal(call_place(rig, FUSE_PATIENT), 0);
+	assert_null(fake.req.park);
+	/* What was granted and not used is given back. */
+	rig->reply.parks = 0;
+	fake.parks = 1;
+	assert_int_equal(call_place(rig, FUSE_WORKER), FUSE_LOCKWAIT);
+	assert_int_equal(call_place(rig, FUSE_WORKER), 0);
+	assert_int_equal(fake.unparked, 2);
+}
+
+static const struct fuse_read_in fill_in = { .offset = 8192, .size = 4096 };
+
+static void begin_fill(struct rig *rig)
+{
+	begin(rig, FUSE_READ, 3, &fill_in, sizeof(fill_in));
+}
+
+static void test_fills_with_writers_are_exclusive(void **state)
+{
+	struct rig *rig = *state;
+
+	begin_fill(rig);
+	assert_int_equal(call(rig), 0);
+	assert_called("read", 3);
+	assert_int_equal(fake.io_flags, FS_IO_NOCACHE);
+	assert_false(fake.exclusive);
+	assert_int_equal(fuse_front_writer(rig->front, 3, false), 1);
+	assert_int_equal(fuse_front_writer(rig->front, 3, true), 0);
+	assert_int_equal(call(rig), 0);
+	assert_true(fake.exclusive);
+	fuse_front_writer_gone(rig->front, 3);
+	assert_int_equal(call(rig), 0);
+	assert_false(fake.exclusive);
+	/* Of a file without pages SH is enough. */
+	assert_int_equal(fuse_front_writer(rig->front, 4, false), 0);
+	fuse_front_writer_gone(rig->front, 4);
+}
+
+static void test_recall(void **state)
+{
+	struct fuse_notify_inval note;
+	struct rig *rig = *state;
+
+	begin_fill(rig);
+	assert_int_equal(call(rig), 0);
+	fuse_front_recall(rig->front, 3);
+	assert_true(notified(rig, &note));
+	assert_int_equal(note.body.ino, 3);
+	assert_int_equal(note.body.off, 8192);
+	assert_int_equal(note.body.len, 4096);
+	assert_true(notified(rig, &note));
+	assert_true(note.body.off < 0);
+	assert_false(notified(rig, &note));
+	/* Who has the lock from before is sent back for it. */
+	fake.leaving = true;
+	assert_int_equal(call(rig), -EAGAIN);
+	fake.leaving = false;
+	assert_int_equal(call(rig), 0);
+	/* Without pages there is nothing but attributes. */
+	fuse_front_recall(rig->front, 4);
+	assert_true(notified(rig, &note));
+	assert_int_equal(note.body.ino, 4);
+	assert_true(note.body.off < 0);
+	assert_false(notified(rig, &note));
+}
+
+static void test_write_drops_what_was_filled(void **state)
+{
+	struct fuse_write_in in = { .offset = 8000, .size = 400, .fh = 0xf };
+	struct fuse_notify_inval note;
+	static const char data[400];
+	struct rig *rig = *state;
+
+	begin(rig, FUSE_WRITE, 3, &in, sizeof(in));
+	request_add(&rig->rb, data, sizeof(data));
+	assert_int_equal(call(rig), 0);
+	begin_fill(rig);
+	assert_int_equal(call(rig), 0);
+	begin(rig, FUSE_WRITE, 3, &in, sizeof(in));
+	request_add(&rig->rb, data, sizeof(data));
+	assert_int_equal(call(rig), FUSE_TO_NOTIFIER);
+	assert_int_equal(call_place(rig, FUSE_NOTIFIER), 0);
+	assert_true(notified(rig, &note));
+	assert_int_equal(note.body.off, 4096);
+	assert_int_equal(note.body.len, 8192);
+	/* Once. */
+	assert_int_equal(call(rig), 0);
+}
+
+/* A file that others want is read through us for a while. */
+static void test_open_after_recall_is_direct(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(call_open(rig, 3, O_RDONLY, 0), 0);
+	assert_false(rig->reply.open.open_flags & FOPEN_DIRECT_IO);
+	call_release(rig, 3, rig->reply.open.fh);
+	fuse_front_recall(rig->front, 3);
+	assert_int_equal(call_open(rig, 3, O_RDONLY, 0), 0);
+	assert_true(rig->reply.open.open_flags & FOPEN_DIRECT_IO);
+	call_release(rig, 3, rig->reply.open.fh);
+}
+
 int main(void)
 {
+#define SHARED(test) \
+	cmocka_unit_test_setup_teardown(test, setup_shared, teardown)
 #define CACHED(test) \
 	cmocka_unit_test_setup_teardown(test, setup_cached, teardown)
 #define DIRECT(test) \
@@ -692,6 +864,13 @@ int main(void)
 		CACHED(test_readdir),
 		CACHED(test_refusals),
 		CACHED(test_withdrawn),
+		SHARED(test_attributes_are_kept_until_recalled),
+		SHARED(test_older_kernel_keeps_less),
+		SHARED(test_waits_for_locks_parked),
+		SHARED(test_fills_with_writers_are_exclusive),
+		SHARED(test_recall),
+		SHARED(test_write_drops_what_was_filled),
+		SHARED(test_open_after_recall_is_direct),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

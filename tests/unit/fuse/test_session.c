@@ -22,6 +22,8 @@
 #include "fuse/thread.h"
 #include "request_bytes.h"
 
+#define PARKED_MAX 64u
+
 struct rig {
 	struct fuse_conn conn;
 	int kernel; /* the other end */
@@ -43,6 +45,11 @@ struct rig {
 	bool data_aligned;
 	bool stale; /* a request saw what an earlier one had left */
 	int start_result;
+	struct fuse_reply *parked[PARKED_MAX]; /* STATFS: all that ever were */
+	unsigned nr_parked;
+	bool granted;	/* from now on they are answered */
+	bool overtakes; /* what they wait for comes while they are parked */
+	unsigned given_up;
 };
 
 /* ---- the handler: what a request does depends on its opcode ---- */
@@ -63,6 +70,33 @@ static int wait_at_gate(struct rig *rig, enum fuse_place place)
 	while (!rig->gate_open)
 		pthread_cond_wait(&rig->changed, &rig->lock);
 	return 0;
+}
+
+/* Waits without a thread until it is granted. */
+static int handle_parking(struct rig *rig, struct fuse_reply *reply,
+			  enum fuse_place place)
+{
+	if (place == FUSE_INLINE)
+		return -EAGAIN;
+	if (rig->granted)
+		return 0;
+	assert_true(rig->nr_parked < PARKED_MAX);
+	rig->parked[rig->nr_parked++] = reply;
+	pthread_cond_broadcast(&rig->changed);
+	if (rig->overtakes) {
+		rig->granted = true;
+		fuse_reply_resume(reply);
+	}
+	return FUSE_LOCKWAIT;
+}
+
+static void rig_give_up(void *ctx, struct fuse_reply *reply)
+{
+	struct rig *rig = ctx;
+
+	pthread_mutex_lock(&rig->lock);
+	rig->given_up++;
+	pthread_mutex_unlock(&rig->lock);
 }
 
 static int handle_locked(struct rig *rig, const struct fuse_request *req,
@@ -96,6 +130,12 @@ static int handle_locked(struct rig *rig, const struct fuse_request *req,
 		memset(reply->data, 'x', req->read.size);
 		reply->data_len = req->read.size;
 		return 0;
+	case FUSE_STATFS:
+		return handle_parking(rig, reply, place);
+	case FUSE_MKDIR: /* wants several locks */
+		if (place == FUSE_INLINE)
+			return -EAGAIN;
+		return place == FUSE_PATIENT ? 0 : FUSE_TO_PATIENT;
 	case FUSE_FORGET:
 		rig->forgets++;
 		return 0;
@@ -145,6 +185,7 @@ static const struct fuse_handler rig_handler = {
 	.handle = rig_handle,
 	.answer = rig_may_answer,
 	.await = rig_await,
+	.give_up = rig_give_up,
 };
 
 /* ---- the kernel ---- */
@@ -457,6 +498,104 @@ static void test_interrupt(void **state)
 	assert_int_equal(stats.interrupted, 0);
 }
 
+static uint64_t rig_send_parking(struct rig *rig)
+{
+	return rig_send(rig, FUSE_STATFS, "", 0, "", 0);
+}
+
+static void rig_wait_parked(struct rig *rig, unsigned n)
+{
+	pthread_mutex_lock(&rig->lock);
+	while (rig->nr_parked < n)
+		pthread_cond_wait(&rig->changed, &rig->lock);
+	pthread_mutex_unlock(&rig->lock);
+}
+
+static void rig_grant(struct rig *rig)
+{
+	pthread_mutex_lock(&rig->lock);
+	rig->granted = true;
+	pthread_mutex_unlock(&rig->lock);
+}
+
+/* More than ten times as many wait as there are workers. */
+static void test_parked_hold_no_thread(void **state)
+{
+	struct fuse_mkdir_in in = { 0 };
+	struct rig *rig = *state;
+	uint64_t uniques[40], unique, sum = 0;
+	int error;
+
+	for (unsigned i = 0; i < 40; i++)
+		uniques[i] = rig_send_parking(rig);
+	rig_wait_parked(rig, 40);
+	/* All lanes are free for others. */
+	rig_expect(rig, rig_send(rig, FUSE_MKDIR, &in, sizeof(in), "d", 2), 0);
+	assert_int_equal(rig->last_place, FUSE_PATIENT);
+	rig_grant(rig);
+	for (unsigned i = 0; i < 40; i++)
+		fuse_reply_resume(rig->parked[i]);
+	for (unsigned i = 0; i < 40; i++) {
+		rig_answer(rig, &unique, &error);
+		assert_int_equal(error, 0);
+		sum += unique - uniques[i];
+	}
+	assert_int_equal(sum, 0);
+	assert_int_equal(rig->given_up, 0);
+}
+
+/* What a request waits for may come before it is on the list. */
+static void test_resumed_before_parked(void **state)
+{
+	struct rig *rig = *state;
+
+	rig->overtakes = true;
+	for (unsigned i = 0; i < 20; i++) {
+		pthread_mutex_lock(&rig->lock);
+		rig->granted = false;
+		pthread_mutex_unlock(&rig->lock);
+		rig_expect(rig, rig_send_parking(rig), 0);
+	}
+	assert_int_equal(rig->nr_parked, 20);
+}
+
+static void test_interrupt_of_parked(void **state)
+{
+	struct fuse_interrupt_in in;
+	struct rig *rig = *state;
+	uint64_t first = rig_send_parking(rig);
+	uint64_t second;
+
+	rig_wait_parked(rig, 1);
+	second = rig_send_parking(rig);
+	rig_wait_parked(rig, 2);
+	in.unique = first;
+	rig_send(rig, FUSE_INTERRUPT, &in, sizeof(in), "", 0);
+	rig_expect(rig, first, -EINTR);
+	assert_int_equal(rig->given_up, 1);
+	/* The other one waits on, */
+	rig_grant(rig);
+	fuse_reply_resume(rig->parked[1]);
+	rig_expect(rig, second, 0);
+	/* and INTERRUPT may be read before the request that it names. */
+	rig->granted = false;
+	in.unique = rig->unique + 4;
+	rig_send(rig, FUSE_INTERRUPT, &in, sizeof(in), "", 0);
+	rig_expect(rig, rig_send_parking(rig), -EINTR);
+}
+
+static void test_stop_gives_up_parked(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t unique = rig_send_parking(rig);
+
+	rig_wait_parked(rig, 1);
+	fuse_session_stop(rig->session);
+	assert_int_equal(rig_join(rig), 0);
+	rig_expect(rig, unique, -ENODEV);
+	assert_int_equal(rig->given_up, 1);
+}
+
 /* The disk does not answer: what has not begun is given back. */
 static void test_interrupt_of_the_stuck(void **state)
 {
@@ -694,6 +833,11 @@ int main(void)
 		RUNNING(test_no_answer_to_forget),
 		RUNNING(test_strange_requests),
 		RUNNING(test_interrupt),
+		RUNNING(test_parked_hold_no_thread),
+		RUNNING(test_resumed_before_parked),
+		RUNNING(test_stop_gives_up_parked),
+		cmocka_unit_test_setup_teardown(test_interrupt_of_parked,
+						setup_impatient, teardown),
 		RUNNING(test_stop_answers_all),
 		RUNNING(test_later),
 		RUNNING(test_answer_is_late),
