@@ -21,4 +21,54 @@
  */
 #define RANGE_SEARCH_MAX 1000u
 
+/* Members of a volume, and those that are gone and not released. */
+#define PLOCK_NODES_MAX 128
+
+/* A file that nobody uses is forgotten after 10 s. */
+#define PLOCK_IDLE_NS 10000000000u
+/* Files that one tick looks at. */
+#define PLOCK_IDLE_BATCH 64u
+
+/*
+ * A file moves to the member that has made MOVE_OF of the last MOVE_WINDOW
+ * calls, if the one that serves it has made none; not within 10 ms of the last
+ * move, and not with more locks of ours than fit into a few messages.
+ *
+ * After LEND_AFTER calls that only read, the next reader gets the right to
+ * grant read locks itself; not within 1 s after a writer has had it recalled.
+ *
+ * Who has waited for 1 s looks for a deadlock, then every 5 s. The simulator
+ * is built with small numbers, so that all this happens in its short runs.
+ */
+#define MOVE_LOCKS_MAX 300u
+#define PLOCK_STAY_NS 10000000u
+#define PLOCK_PROBE_NS 1000000000u
+#ifdef UG_PLOCK_SMALL
+#define PLOCK_RECORDS 2
+#define MOVE_WINDOW 5u
+#define MOVE_OF 4u
+#define LEND_AFTER 3u
+#define LEND_PAUSE_NS 20000000u
+#define PROBE_AGAIN_NS 200000000u
+#else
+#define PLOCK_RECORDS 6
+#define MOVE_WINDOW 20u
+#define MOVE_OF 16u
+#define LEND_AFTER 20u
+#define LEND_PAUSE_NS 1000000000u
+#define PROBE_AGAIN_NS 5000000000u
+#endif
+
+/* Waits on the way of a probe: longer deadlocks go unnoticed. */
+#define PLOCK_HOPS 8
+
+/* Probes that one tick sends. */
+#define PROBE_BATCH 64u
+
+/* Owners in the way of one wait that a probe follows. */
+#define PROBE_BLOCKERS_MAX 16u
+
+/* Members that have read locks of one file lent to them. */
+#define LENT_MAX 8
+
 #endif

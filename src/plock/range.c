@@ -22,6 +22,7 @@ int ranges_new(const struct range_config *config, struct ranges **out)
 	ranges->next_seq = 1;
 	pool_init(&ranges->locks, sizeof(struct lock));
 	pool_init(&ranges->owners, sizeof(struct owner));
+	pool_init(&ranges->parties, sizeof(struct party));
 	pool_init(&ranges->waits, sizeof(struct wait));
 	*out = ranges;
 	return 0;
@@ -33,6 +34,7 @@ void ranges_free(struct ranges *ranges)
 		return;
 	pool_free(&ranges->locks);
 	pool_free(&ranges->owners);
+	pool_free(&ranges->parties);
 	pool_free(&ranges->waits);
 	heads_free(ranges);
 	free(ranges);
@@ -123,15 +125,42 @@ void range_drop_node(struct ranges *ranges, struct range_table *table,
 	waits_grant(ranges);
 }
 
+void range_keep_node(struct ranges *ranges, struct range_table *table,
+		     uint64_t node)
+{
+	uint32_t id = table->owners;
+
+	while (id) {
+		uint64_t other = owner_at(ranges, id)->who.node;
+
+		if (other == node) {
+			id = owner_at(ranges, id)->next;
+			continue;
+		}
+		range_drop_node(ranges, table, other);
+		id = table->owners;
+	}
+}
+
 static int make_room(struct ranges *ranges, bool wait)
 {
 	int error = pool_ready(&ranges->locks, LOCKS_OF_A_REQUEST);
 
 	if (!error)
 		error = pool_ready(&ranges->owners, 1);
+	if (!error)
+		error = pool_ready(&ranges->parties, 1);
 	if (!error && wait)
 		error = pool_ready(&ranges->waits, 1);
 	return error ? error : heads_make_room(ranges);
+}
+
+int ranges_reserve(struct ranges *ranges, uint32_t n)
+{
+	int error = make_room(ranges, false);
+
+	return error ? error
+		     : pool_ready(&ranges->locks, n * LOCKS_OF_A_REQUEST);
 }
 
 static bool range_is_legal(uint64_t start, uint64_t end)
@@ -232,6 +261,32 @@ int range_put(struct ranges *ranges, struct range_table *table,
 	owner_take(ranges, table, owner, lock->mode, lock->start, lock->end);
 	waits_grant(ranges);
 	return 0;
+}
+
+bool range_lower(struct ranges *ranges, struct range_table *table,
+		 const struct range_owner *who, uint64_t start, uint64_t end)
+{
+	uint32_t owner = owner_find(ranges, table, who), id;
+	bool lowered = false;
+
+	if (!owner)
+		return false;
+	for (id = lock_first_own(ranges, owner_at(ranges, owner), start); id;
+	     id = lock_first_own(ranges, owner_at(ranges, owner), start)) {
+		const struct lock *lock = lock_at(ranges, id);
+		uint64_t from = UG_MAX(lock->start, start);
+		uint64_t last = UG_MIN(lock->end, end);
+
+		if (from > end)
+			break;
+		start = last + 1;
+		if (lock->mode != RANGE_WRITE)
+			continue;
+		lock_replace(ranges, table, owner, RANGE_READ, from, last);
+		lowered = true;
+	}
+	waits_grant(ranges);
+	return lowered;
 }
 
 void range_close(struct ranges *ranges, struct range_table *table,

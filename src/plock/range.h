@@ -127,6 +127,16 @@ int range_get(const struct ranges *ranges, const struct range_table *table,
 int range_put(struct ranges *ranges, struct range_table *table,
 	      const struct range_lock *lock);
 
+/* The next n requests find memory, if nothing waits. -ENOMEM, -ENOLCK */
+int ranges_reserve(struct ranges *ranges, uint32_t n);
+
+/*
+ * Make read locks of the owner's write locks in this range. There must be
+ * memory. False: there are none.
+ */
+bool range_lower(struct ranges *ranges, struct range_table *table,
+		 const struct range_owner *who, uint64_t start, uint64_t end);
+
 /* The owner's last close: its locks go, its waits end with -EINTR. */
 void range_close(struct ranges *ranges, struct range_table *table,
 		 const struct range_owner *who);
@@ -144,6 +154,10 @@ void range_drop_waits(struct ranges *ranges, struct range_table *table,
 void range_drop_node(struct ranges *ranges, struct range_table *table,
 		     uint64_t node);
 
+/* The opposite: all others', requests and locks. */
+void range_keep_node(struct ranges *ranges, struct range_table *table,
+		     uint64_t node);
+
 struct range_done {
 	struct range_owner who;
 	uint64_t ctx;
@@ -156,6 +170,8 @@ bool range_next_done(struct ranges *ranges, struct range_done *out);
 /* What the owner holds in this table. */
 bool range_holds(const struct ranges *ranges, const struct range_table *table,
 		 const struct range_owner *who);
+/* It holds something, or waits, in any table. */
+bool range_knows(const struct ranges *ranges, const struct range_owner *who);
 /* Its requests that wait, in all tables. */
 unsigned range_waits(const struct ranges *ranges,
 		     const struct range_owner *who);

@@ -54,6 +54,13 @@ struct owner {
 	uint8_t kind;
 };
 
+/* An owner in all tables: there is one as long as it has something. */
+struct party {
+	struct range_owner who;
+	uint32_t hash_next; /* in ranges->party_heads */
+	uint32_t tables;    /* in which it has something */
+};
+
 /* Where a wait is. */
 enum wait_state {
 	WAIT_LOOKED_AT, /* hangs on nothing: being tested, or in ranges->heap */
@@ -103,8 +110,10 @@ struct ranges {
 	struct range_config config;
 	struct pool locks;
 	struct pool owners;
+	struct pool parties;
 	struct pool waits;
 	struct heads owner_heads;
+	struct heads party_heads;
 	struct heads wait_heads; /* by owner, in all tables */
 	uint64_t next_table;
 	uint64_t next_seq;
@@ -127,6 +136,10 @@ static inline struct lock *lock_at(const struct ranges *ranges, uint32_t id)
 static inline struct owner *owner_at(const struct ranges *ranges, uint32_t id)
 {
 	return pool_at(&ranges->owners, id);
+}
+static inline struct party *party_at(const struct ranges *ranges, uint32_t id)
+{
+	return pool_at(&ranges->parties, id);
 }
 static inline struct wait *wait_at(const struct ranges *ranges, uint32_t id)
 {

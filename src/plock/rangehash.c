@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rangehash.c - owners by (table, owner), waits by owner.
+ * rangehash.c - owners by (table, owner); parties and waits by owner.
  *
  * Tables grow before anything is added; if there is no memory then, chains get
  * longer and nothing else happens.
@@ -41,6 +41,24 @@ static void rehash_owners(struct ranges *ranges, const struct heads *old)
 
 			owner->hash_next = ranges->owner_heads.first[slot];
 			ranges->owner_heads.first[slot] = id;
+			id = next;
+		}
+	}
+}
+
+static void rehash_parties(struct ranges *ranges, const struct heads *old)
+{
+	for (uint32_t i = 0; old->first && i <= old->mask; i++) {
+		uint32_t id = old->first[i];
+
+		while (id) {
+			struct party *party = party_at(ranges, id);
+			uint32_t next = party->hash_next;
+			uint32_t slot = heads_slot(&ranges->party_heads,
+						   &party->who, 0);
+
+			party->hash_next = ranges->party_heads.first[slot];
+			ranges->party_heads.first[slot] = id;
 			id = next;
 		}
 	}
@@ -91,6 +109,10 @@ int heads_make_room(struct ranges *ranges)
 		return -ENOMEM;
 	rehash_owners(ranges, &old);
 	free(old.first);
+	if (heads_grow(&ranges->party_heads, &old))
+		return -ENOMEM;
+	rehash_parties(ranges, &old);
+	free(old.first);
 	if (heads_grow(&ranges->wait_heads, &old))
 		return -ENOMEM;
 	rehash_waits(ranges, &old);
@@ -101,5 +123,6 @@ int heads_make_room(struct ranges *ranges)
 void heads_free(struct ranges *ranges)
 {
 	free(ranges->owner_heads.first);
+	free(ranges->party_heads.first);
 	free(ranges->wait_heads.first);
 }

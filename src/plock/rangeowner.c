@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rangeowner.c - owners: one record for each table in which one has something.
+ * rangeowner.c - owners: one record for each table in which one has something,
+ * and one for all of these (party).
  */
 #include "plock/range_impl.h"
 
@@ -22,6 +23,56 @@ uint32_t owner_find(const struct ranges *ranges,
 		id = owner->hash_next;
 	}
 	return 0;
+}
+
+static uint32_t party_find(const struct ranges *ranges,
+			   const struct range_owner *who)
+{
+	const struct heads *heads = &ranges->party_heads;
+	uint32_t id =
+		heads->first ? heads->first[heads_slot(heads, who, 0)] : 0;
+
+	while (id && !owner_is(&party_at(ranges, id)->who, who))
+		id = party_at(ranges, id)->hash_next;
+	return id;
+}
+
+bool range_knows(const struct ranges *ranges, const struct range_owner *who)
+{
+	return party_find(ranges, who);
+}
+
+static void party_get(struct ranges *ranges, const struct range_owner *who)
+{
+	struct heads *heads = &ranges->party_heads;
+	uint32_t id = party_find(ranges, who), slot;
+
+	if (!id) {
+		id = pool_take(&ranges->parties);
+		slot = heads_slot(heads, who, 0);
+		*party_at(ranges, id) =
+			(struct party){ .who = *who,
+					.hash_next = heads->first[slot] };
+		heads->first[slot] = id;
+		heads->count++;
+	}
+	party_at(ranges, id)->tables++;
+}
+
+static void party_put(struct ranges *ranges, const struct range_owner *who)
+{
+	struct heads *heads = &ranges->party_heads;
+	uint32_t *at = &heads->first[heads_slot(heads, who, 0)];
+	uint32_t id;
+
+	while (!owner_is(&party_at(ranges, *at)->who, who))
+		at = &party_at(ranges, *at)->hash_next;
+	id = *at;
+	if (--party_at(ranges, id)->tables)
+		return;
+	*at = party_at(ranges, id)->hash_next;
+	heads->count--;
+	pool_give(&ranges->parties, id);
 }
 
 uint32_t owner_open(struct ranges *ranges, struct range_table *table,
@@ -46,6 +97,7 @@ uint32_t owner_open(struct ranges *ranges, struct range_table *table,
 	owner->hash_next = ranges->owner_heads.first[slot];
 	ranges->owner_heads.first[slot] = id;
 	ranges->owner_heads.count++;
+	party_get(ranges, who);
 	return id;
 }
 
@@ -68,6 +120,7 @@ void owner_put(struct ranges *ranges, struct range_table *table, uint32_t id)
 	if (owner->lock_count || owner->wait_count)
 		return;
 	owner_unhash(ranges, id);
+	party_put(ranges, &owner->who);
 	if (owner->prev)
 		owner_at(ranges, owner->prev)->next = owner->next;
 	else

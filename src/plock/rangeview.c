@@ -67,8 +67,10 @@ void ranges_count(const struct ranges *ranges, struct range_counts *out)
 		.owners = ranges->owners.used,
 		.bytes = pool_bytes(&ranges->locks) +
 			 pool_bytes(&ranges->owners) +
+			 pool_bytes(&ranges->parties) +
 			 pool_bytes(&ranges->waits) +
 			 heads_bytes(&ranges->owner_heads) +
+			 heads_bytes(&ranges->party_heads) +
 			 heads_bytes(&ranges->wait_heads),
 	};
 }
@@ -218,6 +220,7 @@ void range_check(const struct ranges *ranges, const struct range_table *table)
 	uint32_t own_locks = 0, own_waits = 0, id;
 
 	ug_assert(!ranges->heap);
+	ug_assert(ranges->parties.used <= ranges->owners.used);
 	ug_assert(ranges->locks.promised ==
 		  ranges->wait_heads.count * LOCKS_OF_A_REQUEST);
 	check_locks(ranges, table, table->locks, &locks);
@@ -227,6 +230,7 @@ void range_check(const struct ranges *ranges, const struct range_table *table)
 
 		ug_assert(owner->lock_count || owner->wait_count);
 		ug_assert(owner_find(ranges, table, &owner->who) == id);
+		ug_assert(range_knows(ranges, &owner->who));
 		ug_assert(check_own(ranges, id) == owner->lock_count);
 		own_locks += owner->lock_count;
 		own_waits += owner->wait_count;
