@@ -395,6 +395,10 @@ int client_result(struct plock_engine *engine, const struct plock_msg *msg)
 
 	if (!call || call->sent_to != msg->from)
 		return 0;
+	if (msg->status == PLOCK_LATER) {
+		client_answer_unlock(engine, call);
+		return 0;
+	}
 	if (msg->status == 0 && call->file->role == FILE_CLIENT &&
 	    note(engine, call))
 		return -ENOMEM;
@@ -493,6 +497,15 @@ int client_cancel(struct plock_engine *engine, uint64_t id, int status)
 	return 0;
 }
 
+/* Its caller goes on; the call ends when it is done. */
+void client_answer_unlock(struct plock_engine *engine, struct call *call)
+{
+	if (call->answered || !is_unlock(&call->op))
+		return;
+	plock_answer(engine, call, 0, NULL);
+	call->answered = true;
+}
+
 void client_answer_unlocks(struct plock_engine *engine, struct file *file)
 {
 	struct cds_list_head *lists[] = { &file->calls, &file->held };
@@ -500,12 +513,8 @@ void client_answer_unlocks(struct plock_engine *engine, struct file *file)
 	for (unsigned i = 0; i < UG_ARRAY_SIZE(lists); i++) {
 		struct call *call;
 
-		cds_list_for_each_entry (call, lists[i], list) {
-			if (call->answered || !is_unlock(&call->op))
-				continue;
-			plock_answer(engine, call, 0, NULL);
-			call->answered = true;
-		}
+		cds_list_for_each_entry (call, lists[i], list)
+			client_answer_unlock(engine, call);
 	}
 }
 

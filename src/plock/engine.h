@@ -213,6 +213,7 @@ void client_recall_calls(struct plock_engine *engine, struct file *file);
 /* Send the next one. False: there is none, or it cannot be sent. */
 bool client_send_next(struct plock_engine *engine, struct file *file);
 void client_ask(struct plock_engine *engine, struct file *file);
+void client_answer_unlock(struct plock_engine *engine, struct call *call);
 void client_answer_unlocks(struct plock_engine *engine, struct file *file);
 void client_tick(struct plock_engine *engine);
 

@@ -74,6 +74,12 @@ enum plock_msg_type {
 };
 #define PLOCK_MSG_LAST PLOCK_MSG_PROBE
 
+/*
+ * RESULT of an unlock: it will be done, its caller may go on; the real RESULT
+ * comes later, in the order of the calls.
+ */
+#define PLOCK_LATER 1
+
 /* A lock of the sender, or of the one the message is about. */
 struct plock_record {
 	enum plock_table table;

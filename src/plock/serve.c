@@ -46,7 +46,11 @@ static void respond(struct plock_engine *engine, uint64_t to, uint64_t id,
 
 	if (to == engine->config.node) {
 		call = call_find(engine, id);
-		if (call && call->sent_to == to)
+		if (!call || call->sent_to != to)
+			return;
+		if (status == PLOCK_LATER)
+			client_answer_unlock(engine, call);
+		else
 			client_finish(engine, call, status, found);
 		return;
 	}
@@ -111,7 +115,6 @@ static struct range_request request_of(const struct plock_engine *engine,
 				       .ctx = msg->id };
 }
 
-/* status 1: its client has been told already that it is done. */
 static void decide(struct plock_engine *engine, struct file *file,
 		   const struct plock_msg *msg)
 {
@@ -131,7 +134,7 @@ static void decide(struct plock_engine *engine, struct file *file,
 		range_close(engine->ranges, table, &req.who);
 		break;
 	}
-	if (status == -EINPROGRESS || msg->status == 1)
+	if (status == -EINPROGRESS)
 		return;
 	if (status == -ENOMEM)
 		status = -ENOLCK;
@@ -154,16 +157,14 @@ static void execute(struct plock_engine *engine, struct file *file,
 void serve_park(struct plock_engine *engine, struct file *file,
 		const struct plock_msg *msg)
 {
-	struct parked *parked = parked_new(engine, msg);
 	bool unlock = msg->op.kind == PLOCK_CLOSE ||
 		      (msg->op.kind == PLOCK_SET && msg->op.mode == RANGE_NONE);
 
-	cds_list_add_tail(&parked->list, &file->parked);
+	cds_list_add_tail(&parked_new(engine, msg)->list, &file->parked);
 	file->parked_count++;
 	if (file->role != FILE_SERVES || !file->closed || !unlock)
 		return;
-	parked->msg.status = 1;
-	respond(engine, msg->from, msg->id, 0, NULL);
+	respond(engine, msg->from, msg->id, PLOCK_LATER, NULL);
 }
 
 static bool op_is_legal(const struct plock_op *op)
@@ -256,7 +257,7 @@ static bool run_parked(struct plock_engine *engine, struct file *file)
 	unpark(file, parked);
 	if (file->role == FILE_SERVES && msg.gen == file->gen)
 		execute(engine, file, &msg);
-	else if (msg.status != 1)
+	else
 		serve_bounce(engine, &msg);
 	return true;
 }

@@ -105,6 +105,33 @@ static void call(struct world *w, struct proc *p)
 		p->id = event.call.id;
 }
 
+/*
+ * Another thread closes the file while a call is under way that does not wait:
+ * the close is behind it, so nothing is left in the end.
+ */
+static void close_behind(struct world *w, struct proc *p)
+{
+	struct plock_event event = { .kind = PLOCK_EV_CALL };
+
+	p->close_ctx = w->next_ctx++;
+	truth_mark_stuck(w);
+	memset(p->holds[p->file], 0, sizeof(p->holds[p->file]));
+	w->calls++;
+	if (w->trace)
+		printf("%.6f %u.%llu file %u close behind, ctx %llu\n",
+		       (double)w->now_ns / 1e9, p->node,
+		       (unsigned long long)p->owner, p->file,
+		       (unsigned long long)p->close_ctx);
+	event.call.number = 100 + p->file;
+	event.call.op = p->op;
+	event.call.op.kind = PLOCK_CLOSE;
+	event.call.op.mode = RANGE_NONE;
+	event.call.op.wait = false;
+	event.call.ctx = p->close_ctx;
+	if (node_step(w, &w->nodes[p->node], &event))
+		fail(w, "a close is refused");
+}
+
 static void cancel(struct world *w, struct proc *p)
 {
 	struct plock_event event = { .kind = PLOCK_EV_CANCEL };
@@ -174,6 +201,11 @@ void proc_act(struct world *w, unsigned node)
 	bool waits = p->op.kind == PLOCK_SET && p->op.wait && p->op.mode;
 
 	if (is_not_its_turn(w, node))
+		return;
+	if (p->calling && !waits && !p->close_ctx && !w->quiet &&
+	    p->op.kind == PLOCK_SET && chance(w, 20))
+		close_behind(w, p);
+	if (p->close_ctx)
 		return;
 	if (!p->calling && w->draining)
 		give_back(w, p);
@@ -256,6 +288,14 @@ void proc_answer(struct world *w, struct node *n,
 	struct proc *p = NULL;
 
 	for (unsigned i = 0; i < OWNERS; i++) {
+		if (answer->ctx && n->procs[i].close_ctx == answer->ctx) {
+			if (answer->status)
+				fail(w, "a close is answered with %d",
+				     answer->status);
+			n->procs[i].close_ctx = 0;
+			n->procs[i].closed = n->procs[i].calling;
+			return;
+		}
 		if (n->procs[i].calling && n->procs[i].ctx == answer->ctx)
 			p = &n->procs[i];
 	}
@@ -269,6 +309,11 @@ void proc_answer(struct world *w, struct node *n,
 	truth_mark_stuck(w);
 	check_status(w, p, answer->status);
 	p->calling = false;
+	if (p->closed || p->close_ctx) {
+		p->doubt[p->file] = false;
+		p->closed = false;
+		return;
+	}
 	if (!answer->status)
 		granted(w, p);
 	else
@@ -282,6 +327,7 @@ unsigned procs_left(const struct world *w)
 	for (unsigned n = 1; n <= w->node_count; n++) {
 		for (unsigned i = 0; w->nodes[n].alive && i < OWNERS; i++)
 			count += w->nodes[n].procs[i].calling ||
+				 w->nodes[n].procs[i].close_ctx ||
 				 holds_any(&w->nodes[n].procs[i]);
 	}
 	return count;

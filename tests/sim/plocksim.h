@@ -54,6 +54,9 @@ struct proc {
 	unsigned first, last; /* bytes */
 	struct plock_op op;
 	uint64_t since_ns;
+	/* a close behind the call under way, 0 = none */
+	uint64_t close_ctx;
+	bool closed; /* that one has been answered first */
 };
 
 struct node {
