@@ -205,7 +205,11 @@ static void adopt_statfs(struct fs *fs, struct journal_info *ji)
 			strerror(-err));
 }
 
-/* fs_recover_lock held. */
+/*
+ * Every survivor, replay or not: the journal of a node that has only had inodes
+ * open is clean, and one that is clean says nothing about who made it so.
+ * fs_recover_lock held.
+ */
 static void clean_up(struct fs *fs)
 {
 	if (!fs->fs_left_behind || !fs->fs_mounted)
@@ -245,6 +249,7 @@ static int recover_locked(struct fs *fs, unsigned jid)
 		err = recover_journal(fs, ji);
 		if (!err) {
 			adopt_statfs(fs, ji);
+			fs->fs_left_behind = true;
 			clean_up(fs);
 		}
 		glock_dq(&gh);

@@ -62,8 +62,7 @@ struct fs {
 	struct cluster_locks *fs_locks;	 /* clusterlocks.h; NULL: nolock */
 	pthread_mutex_t fs_recover_lock; /* held by who recovers a journal */
 	bool fs_recover_over;		 /* our own journal ends */
-	/* A journal was replayed, whose owner may have had inodes open that
-	 * have no name. */
+	/* A member has died that may have had inodes open without names. */
 	bool fs_left_behind;
 	bool fs_mounted; /* recover_mounted() */
 

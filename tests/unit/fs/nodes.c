@@ -144,6 +144,7 @@ void nodes_make(struct nodes *n, uint64_t seed, unsigned size_mib)
 	const struct volume_geometry geometry = {
 		.journals = NODES_MAX,
 		.size_mib = size_mib ? size_mib : 96,
+		.group_mib = 32,
 	};
 
 	memset(n, 0, sizeof(*n));

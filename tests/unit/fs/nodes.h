@@ -42,8 +42,8 @@ struct nodes {
 };
 
 /*
- * Make a volume of so many MiB (0: 96) with a journal for each node, and the
- * lock server. The seed decides the order of callbacks.
+ * Make a volume of so many MiB (0: 96), in groups of 32, with a journal for
+ * each node, and the lock server. The seed decides the order of callbacks.
  */
 void nodes_make(struct nodes *n, uint64_t seed, unsigned size_mib);
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "fs/rgrp_int.h"
+#include "glock/glstat.h"
 #include "tests/unit/fs/nodecalls.h"
 
 /* Three journals of 8 MiB are in it. */
@@ -19,11 +20,16 @@
 
 static uint64_t seed = 1;
 
-static void begin(struct nodes *n, unsigned count)
+static void begin_on(struct nodes *n, unsigned count, unsigned size_mib)
 {
-	nodes_make(n, seed, SIZE_MIB);
+	nodes_make(n, seed, size_mib);
 	for (unsigned i = 0; i < count; i++)
 		nodes_mount(n, i);
+}
+
+static void begin(struct nodes *n, unsigned count)
+{
+	begin_on(n, count, SIZE_MIB);
 }
 
 /* ---- a file whose contents say where they belong ---- */
@@ -247,6 +253,67 @@ static void test_names_full(void **state)
 	nodes_end(&n);
 }
 
+/* ---- who gets in whose way ---- */
+
+#define FILES 1000u
+
+struct unpacker {
+	struct fs *fs;
+	unsigned k;
+	pthread_t thread;
+};
+
+static void *unpack_thread(void *arg)
+{
+	static const char data[6000];
+	struct unpacker *u = arg;
+	struct fs_entry d, e;
+	char name[16];
+
+	sprintf(name, "dir%u", u->k);
+	assert_int_equal(make_at(u->fs, ROOT, name, S_IFDIR | 0755, &d), 0);
+	for (unsigned i = 0; i < FILES; i++) {
+		sprintf(name, "file%u", i);
+		assert_int_equal(
+			make_at(u->fs, d.nodeid, name, S_IFREG | 0644, &e), 0);
+		write_at(u->fs, e.nodeid, data, i % 3 ? 200 : sizeof(data), 0,
+			 0);
+		fs_forget(u->fs, e.nodeid, 1);
+	}
+	assert_int_equal(fs_sync(u->fs), 0);
+	return NULL;
+}
+
+/* Two nodes that unpack into directories of their own hardly ever meet. */
+static void test_apart(void **state)
+{
+	struct unpacker u[2];
+	struct glock_type_stats st;
+	struct nodes n;
+	uint64_t moved = 0;
+
+	/* Several groups that are not full of journals. */
+	begin_on(&n, 2, 256);
+	for (unsigned k = 0; k < 2; k++) {
+		u[k] = (struct unpacker){ .fs = n.node[k].fs, .k = k };
+		pthread_create(&u[k].thread, NULL, unpack_thread, &u[k]);
+	}
+	for (unsigned k = 0; k < 2; k++)
+		pthread_join(u[k].thread, NULL);
+	for (unsigned k = 0; k < 2; k++) {
+		glock_table_stats(u[k].fs->fs_glocks, LM_TYPE_RGRP, &st);
+		printf("node %u, %u files: rgrp locks: %llu requests, %llu "
+		       "refused, %llu wanted by others, %llu given away\n",
+		       k, FILES, (unsigned long long)st.requests,
+		       (unsigned long long)st.busy,
+		       (unsigned long long)st.callbacks,
+		       (unsigned long long)st.given_away);
+		moved += st.given_away;
+	}
+	assert_true(moved <= 4);
+	nodes_end(&n);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -254,6 +321,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_fill_together),
 		cmocka_unit_test(test_freed_elsewhere),
 		cmocka_unit_test(test_names_full),
+		cmocka_unit_test(test_apart),
 	};
 
 	if (argc > 1)

@@ -29,7 +29,7 @@ static int run(const char *cmd)
 void volume_make(struct volume *v, const struct volume_geometry *g)
 {
 	unsigned size_mib = g->size_mib ? g->size_mib : 64;
-	char cmd[400];
+	char cmd[400], group[16] = "";
 	int fd;
 
 	if (run("command -v mkfs.gfs2 >/dev/null && "
@@ -42,11 +42,13 @@ void volume_make(struct volume *v, const struct volume_geometry *g)
 	if (fd < 0 || ftruncate(fd, (off_t)size_mib << 20))
 		die("temporary image", strerror(errno));
 	close(fd);
+	if (g->group_mib)
+		snprintf(group, sizeof(group), "-r %u", g->group_mib);
 	snprintf(cmd, sizeof(cmd),
 		 "mkfs.gfs2 -O -q -p lock_nolock -j %u -J 8 -b %u "
-		 "-o format=%u %s >/dev/null",
+		 "-o format=%u %s %s >/dev/null",
 		 g->journals ? g->journals : 1, g->bsize ? g->bsize : 4096,
-		 g->format ? g->format : 1802, v->path);
+		 g->format ? g->format : 1802, group, v->path);
 	if (run(cmd))
 		die("failed", cmd);
 }

@@ -27,12 +27,16 @@ struct volume {
 	bool running;
 };
 
-/* What mkfs.gfs2 is told. Zero: 4096, 64 MiB, 1 journal of 8 MiB, 1802. */
+/*
+ * What mkfs.gfs2 is told. Zero: 4096, 64 MiB, 1 journal of 8 MiB, 1802, one
+ * group for what the journals leave.
+ */
 struct volume_geometry {
 	unsigned bsize;
 	unsigned size_mib;
 	unsigned journals;
 	unsigned format;
+	unsigned group_mib; /* 32 at least */
 };
 
 /* Make the image. opt starts with fs_options_init(). */
