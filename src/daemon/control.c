@@ -124,6 +124,17 @@ void control_note(struct control_call *call, const char *fmt, ...)
 	free(line);
 }
 
+int control_text(struct control_call *call, const char *text, size_t len)
+{
+	char *line = line_of("text", json_stringn(text, len));
+	int err = -ENOMEM;
+
+	if (line)
+		err = call->ops->send(call, line, strlen(line));
+	free(line);
+	return err;
+}
+
 int control_wait(struct control_call *call, int fd, int timeout_ms)
 {
 	return call->ops->wait(call, fd, timeout_ms);
@@ -271,6 +282,10 @@ static int take(json_t *root, enum control_answer *kind, json_t **value,
 	*value = json_object_get(root, "note");
 	*kind = CONTROL_NOTE;
 	if (!*value) {
+		*value = json_object_get(root, "text");
+		*kind = CONTROL_TEXT;
+	}
+	if (!*value) {
 		*value = json_object_get(root, "result");
 		*kind = CONTROL_RESULT;
 	}
@@ -310,7 +325,8 @@ int control_parse_answer(const char *text, size_t len,
 		bad = 0;
 	else
 		snprintf(why, why_len,
-			 "the process answers with neither note, result nor "
+			 "the process answers with neither note, text, result "
+			 "nor "
 			 "error");
 	json_decref(root);
 	return bad;

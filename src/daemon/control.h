@@ -5,10 +5,15 @@
  * Requests and answers are JSON objects, one per line, over a UNIX socket:
  *
  *   {"version":"1.0","verb":"lock","args":{"resource":"a","mode":"EX"}}
- *                              {"version":"1.0","note":"waiting: ..."}   any
- *                              {"version":"1.0","result":{..}}           one
- *                           or {"version":"1.0","error":{"code":"EBUSY",
+ *                              {"version":"1.1","note":"waiting: ..."}   any
+ *                              {"version":"1.1","text":"G:  s:SH .."}    any
+ *                              {"version":"1.1","result":{..}}           one
+ *                           or {"version":"1.1","error":{"code":"EBUSY",
  *                                                       "text":".."}}
+ *
+ * Minor version 1 has brought "text", a piece of an answer that nobody wants to
+ * hold in memory as a whole: pieces together are the text, and the result tells
+ * that it is complete. Only verbs that are younger than it answer so.
  *
  * Another major version is refused by name; of a higher minor one, what is not
  * known in the outer object is passed over (DESIGN D13). A process has a table
@@ -25,7 +30,7 @@
 #include "base/compiler.h"
 
 #define CONTROL_MAJOR 1
-#define CONTROL_MINOR 0
+#define CONTROL_MINOR 1
 
 /* Where the sockets are; see control_name(). */
 #define CONTROL_DIR "/run/ugfs"
@@ -40,8 +45,9 @@ struct control_call;
 
 /* What whoever runs a verb can do for it while it runs. */
 struct control_call_ops {
-	/* One line, with its newline, to the client; it may be gone. */
-	void (*send)(struct control_call *call, const char *line, size_t len);
+	/* One line, with its newline, to the client; -ECONNRESET: it is gone.
+	 */
+	int (*send)(struct control_call *call, const char *line, size_t len);
 	/* See control_wait(). */
 	int (*wait)(struct control_call *call, int fd, int timeout_ms);
 };
@@ -75,6 +81,12 @@ int control_fail(struct control_call *call, int err, const char *fmt, ...)
 void control_note(struct control_call *call, const char *fmt, ...)
 	ug_printf(2, 3);
 /*
+ * A piece of an answer that is a text. Waits for a client that is slow: with
+ * nothing held that others may want. 0; -ECONNRESET: nobody reads it any more;
+ * -ENOMEM.
+ */
+int control_text(struct control_call *call, const char *text, size_t len);
+/*
  * Until fd is readable (0), the time is up (-ETIMEDOUT; below 0: never), the
  * client is gone (-ECONNRESET) or the process is to end (-ESHUTDOWN).
  */
@@ -105,6 +117,7 @@ char *control_request(const char *verb, json_t *args);
 
 enum control_answer {
 	CONTROL_NOTE,	/* *value: the sentence */
+	CONTROL_TEXT,	/* *value: the piece */
 	CONTROL_RESULT, /* *value: the result */
 	CONTROL_ERROR,	/* why and *err */
 };

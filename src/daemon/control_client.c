@@ -280,6 +280,18 @@ static ssize_t read_line(int fd, struct answer *a, int timeout_ms)
 	}
 }
 
+/* What comes before the result. */
+static int pass_on(const struct control_question *q, enum control_answer kind,
+		   const json_t *value)
+{
+	if (kind == CONTROL_NOTE && q->note)
+		q->note(json_string_value(value));
+	if (kind == CONTROL_TEXT && q->text &&
+	    !q->text(json_string_value(value), json_string_length(value)))
+		return -EPIPE;
+	return 0;
+}
+
 static int read_answer(const struct control_question *q, int fd,
 		       struct answer *a, json_t **result, char *why,
 		       size_t why_len)
@@ -306,9 +318,10 @@ static int read_answer(const struct control_question *q, int fd,
 			*result = value;
 			return 0;
 		}
-		if (q->note)
-			q->note(json_string_value(value));
+		err = pass_on(q, kind, value);
 		json_decref(value);
+		if (err)
+			return err;
 	}
 }
 
@@ -356,4 +369,22 @@ int control_ask(const struct control_question *q, json_t **result, char *why,
 	free(a.buf);
 	free(line);
 	return err;
+}
+
+enum exit_code control_exit_code(int err)
+{
+	switch (err) {
+	case -EINVAL:
+	case -EPERM:
+	case -EACCES:
+		return EXIT_USAGE;
+	case -ENOMEM:
+		return EXIT_SYSTEM;
+	case -ECONNRESET:
+	case -EPIPE:
+	case -ESHUTDOWN:
+		return EXIT_INTERNAL;
+	default:
+		return EXIT_MOUNT;
+	}
 }

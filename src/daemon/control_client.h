@@ -9,6 +9,7 @@
 #define UG_DAEMON_CONTROL_CLIENT_H
 
 #include "daemon/control.h"
+#include "daemon/exitcode.h"
 
 struct control_peer {
 	char *name; /* of what it serves */
@@ -37,6 +38,11 @@ struct control_question {
 	int timeout_ms; /* for each line of the answer; below 0: none */
 	/* Notes on the way; NULL: not wanted. */
 	void (*note)(const char *text);
+	/*
+	 * Pieces of an answer that is a text, len bytes each; false: no more
+	 * of it, control_ask() returns -EPIPE. NULL: they are passed over.
+	 */
+	bool (*text)(const char *text, size_t len);
 };
 
 /*
@@ -46,5 +52,8 @@ struct control_question {
  */
 int control_ask(const struct control_question *question, json_t **result,
 		char *why, size_t why_len);
+
+/* What a command that asks exits with after this error. */
+enum exit_code control_exit_code(int err);
 
 #endif

@@ -113,7 +113,7 @@ static ssize_t read_line(struct connection *c)
 	}
 }
 
-static void send_line(struct control_call *call, const char *line, size_t len)
+static int send_line(struct control_call *call, const char *line, size_t len)
 {
 	struct connection *c = (struct connection *)call;
 
@@ -133,6 +133,7 @@ static void send_line(struct control_call *call, const char *line, size_t len)
 			c->broken = true;
 		}
 	}
+	return c->broken ? -ECONNRESET : 0;
 }
 
 static int wait_for(struct control_call *call, int fd, int timeout_ms)

@@ -45,8 +45,10 @@ static void on_gone(void *arg, const struct ugdlm_member *gone,
 		end == UGDLM_END_DIRTY ? "withdrawn" : "died", gone->slot - 1u);
 	pthread_mutex_lock(&m->lock);
 	/* A lockspace has no more slots than that. */
-	if (!is_dirty(m, gone->slot) && m->dirty_count < SLOTS_MAX)
+	if (!is_dirty(m, gone->slot) && m->dirty_count < SLOTS_MAX) {
 		m->dirty[m->dirty_count++] = gone->slot;
+		m->gone_ns[(gone->slot - 1) % SLOTS_MAX] = now_ns();
+	}
 	pthread_cond_broadcast(&m->changed);
 	pthread_mutex_unlock(&m->lock);
 }

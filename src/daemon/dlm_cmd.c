@@ -61,24 +61,6 @@ static void print_note(const char *text)
 	fprintf(stderr, "ugfs dlm: %s\n", text);
 }
 
-static enum exit_code code_of(int err)
-{
-	switch (err) {
-	case -EINVAL:
-	case -EPERM:
-	case -EACCES:
-		return EXIT_USAGE;
-	case -ENOMEM:
-		return EXIT_SYSTEM;
-	case -ECONNRESET:
-	case -EPIPE:
-	case -ESHUTDOWN:
-		return EXIT_INTERNAL;
-	default:
-		return EXIT_MOUNT;
-	}
-}
-
 static int ask_peer(const struct control_peer *peer, const char *verb,
 		    json_t *args, int timeout_ms, json_t **result)
 {
@@ -93,7 +75,7 @@ static int ask_peer(const struct control_peer *peer, const char *verb,
 	char why[CONTROL_WHY_LEN];
 	int err = control_ask(&q, result, why, sizeof(why));
 
-	return err ? dlm_say(verb, code_of(err), "%s", why) : EXIT_OK;
+	return err ? dlm_say(verb, control_exit_code(err), "%s", why) : EXIT_OK;
 }
 
 int dlm_ask(const char *name, const char *verb, json_t *args, int timeout_ms,

@@ -57,6 +57,9 @@ static void complain(struct membership *m, uint16_t slot, const char *why)
 {
 	uint64_t t = now_ns();
 
+	pthread_mutex_lock(&m->lock);
+	snprintf(m->complaint, sizeof(m->complaint), "%s", why);
+	pthread_mutex_unlock(&m->lock);
 	if (m->complained_ns && t - m->complained_ns < COMPLAIN_NS)
 		return;
 	m->complained_ns = t;
@@ -128,6 +131,7 @@ static void recover_one(struct membership *m)
 	if (!err) {
 		forget_slot(m, slot);
 		m->complained_ns = 0;
+		m->complaint[0] = '\0';
 		membership_thaw_if_clean(m);
 	} else if (!m->ending && m->fs) {
 		/* Others first: their owners may be known to be dead. */
@@ -145,6 +149,7 @@ static void leave_dirty(struct membership *m)
 {
 	int err;
 
+	membership_await_askers(m);
 	lockmod_dlm_cut(m->dlm);
 	dispatcher_stop(m);
 	if (m->gate)

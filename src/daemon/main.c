@@ -23,6 +23,11 @@ static const struct verb verbs[] = {
 	{ "mount", mount_main, "mount a volume" },
 	{ "umount", umount_main, "unmount it and wait for the last write" },
 	{ "mkfs", mkfs_main, "make a volume" },
+	{ "status", status_main, "what a mount is, and what it waits for" },
+	{ "lockdump", lockdump_main, "its glocks" },
+	{ "gettune", gettune_main, "print its tunables" },
+	{ "settune", settune_main, "change one" },
+	{ "withdraw", withdraw_main, "stop a mount at once" },
 	{ "dlm", dlm_main, "lockspaces, and locks by hand" },
 	{ "help", help_main, "this text, or that of a verb" },
 	{ "version", version_main, "print the version" },
@@ -55,7 +60,7 @@ static void print_help(FILE *out)
 	      "\n",
 	      out);
 	for (size_t i = 0; i < UG_ARRAY_SIZE(verbs); i++)
-		fprintf(out, "  %-9s%s\n", verbs[i].name, verbs[i].summary);
+		fprintf(out, "  %-10s%s\n", verbs[i].name, verbs[i].summary);
 	fputs("\nugfs VERB --help tells more. Manual: ugfs(8).\n", out);
 }
 

@@ -22,6 +22,7 @@
 #ifndef UG_DAEMON_MEMBERSHIP_H
 #define UG_DAEMON_MEMBERSHIP_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -81,6 +82,14 @@ void membership_mounted(struct membership *m, struct fs *fs);
  */
 bool membership_may_serve(struct membership *m);
 void membership_await_service(struct membership *m);
+
+/*
+ * For people: {"cluster":{..}} as ugdlm_status_json(), unless it has been left,
+ * "slot", "expelled" with the reason, "without_quorum_for_ms", and
+ * "waiting_for" as there, with the journals that are to be recovered. Any
+ * thread. NULL: no memory.
+ */
+json_t *membership_status(struct membership *m);
 
 /* An unmount begins. */
 void membership_leaving(struct membership *m);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * membership_impl.h - a membership from inside: for membership.c, dispatcher.c
- * and keeper.c only.
+ * membership_impl.h - a membership from inside: for the files below only.
  *
  *	membership.c	joins, leaves, and answers what the mount asks
  *	dispatcher.c	callbacks of the lockspace: answers for glocks, events.
  *			Events only note what has happened, freeze and thaw.
  *	keeper.c	what may wait: replay of dead members' journals; the end
  *			of a mount that has withdrawn
+ *	membership_status.c	for people
  *
  *	prepare		grants are frozen
  *	gone		its journal is on the list of dirty ones
@@ -58,8 +58,12 @@ struct membership {
 	uint16_t slot;
 	uint16_t dirty[SLOTS_MAX]; /* slots of dead members */
 	unsigned dirty_count;
-	bool recovering; /* the keeper is in fs_recover_journal() */
+	bool recovering;	     /* the keeper is in fs_recover_journal() */
+	uint64_t gone_ns[SLOTS_MAX]; /* when its member has gone, by slot - 1 */
 	uint64_t complained_ns;
+	char complaint[WHY_LEN]; /* why a journal is not recovered yet */
+	unsigned asking; /* threads that ask the lockspace for its state */
+	bool ls_going;	 /* nobody may any more */
 	char lost_why[WHY_LEN];
 	bool quorate; /* as told last, and when */
 	uint64_t quorate_ns;
@@ -97,6 +101,9 @@ static inline void membership_thaw_if_clean(struct membership *m)
 }
 
 extern const struct ugdlm_events membership_events;
+
+/* From its return on nobody asks the lockspace for its state. */
+void membership_await_askers(struct membership *m);
 
 /* 0 or -EAGAIN. */
 int dispatcher_start(struct membership *m);

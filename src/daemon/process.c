@@ -4,6 +4,7 @@
  *
  *   isolate            out of the user's session, nothing inherited
  *   supervisor         with lock_dlm: forked off, stays behind as our parent
+ *   control socket     answers from here on
  *   run file           locked before the device is opened
  *   join the cluster   with lock_dlm: a slot, which is the journal's number
  *   /dev/fuse, volume  whatever is missing is found before anything is written
@@ -29,9 +30,11 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "daemon/afterlife.h"
+#include "daemon/control_server.h"
 #include "daemon/exitcode.h"
 #include "daemon/isolate.h"
 #include "daemon/membership.h"
+#include "daemon/mount_server.h"
 #include "daemon/mountinfo.h"
 #include "daemon/process.h"
 #include "daemon/report.h"
@@ -65,6 +68,9 @@ struct process {
 	struct afterlife afterlife;    /* with lock_dlm */
 	int exit_err;
 	bool opened; /* the file system may have written */
+	struct mount_server server;
+	struct mount_parts parts;	/* what it looks into */
+	struct control_server *control; /* NULL: there is none */
 	struct runfile runfile;
 	struct volume volume;
 	struct fuse_conn *conn;
@@ -124,6 +130,50 @@ static void set_who(struct process *p)
 		 name && name[1] ? name + 1 : p->req->source);
 }
 
+/* ---- what can be asked over the control socket ---- */
+
+static void show_fs(struct process *p, struct fs *fs)
+{
+	p->parts.fs = fs;
+	mount_server_set(&p->server, &p->parts);
+}
+
+static void show_membership(struct process *p, struct membership *m)
+{
+	p->parts.membership = m;
+	mount_server_set(&p->server, &p->parts);
+}
+
+static void show_session(struct process *p, struct fuse_session *session)
+{
+	p->parts.session = session;
+	mount_server_set(&p->server, &p->parts);
+}
+
+/* By its lock table, if it has one; cut to what a socket's name can hold. */
+static void start_control(struct process *p)
+{
+	const char *table = table_of(p);
+	struct control_server_config config = {
+		.dir = CONTROL_DIR,
+		.kind = MOUNT_KIND,
+		.name = table[0] ? table : p->who,
+		.verbs = mount_verbs,
+		.arg = &p->server,
+	};
+	char why[WHY_LEN];
+	int err = control_server_start(&config, &p->control, why, sizeof(why));
+
+	if (err == -ENAMETOOLONG) {
+		config.name = "volume";
+		err = control_server_start(&config, &p->control, why,
+					   sizeof(why));
+	}
+	if (err)
+		report_note(p->report_fd,
+			    "%s: this mount cannot be asked or frozen", why);
+}
+
 /* ---- what the file system asks of its host ---- */
 
 static void host_wake(void *arg, enum fs_work work)
@@ -169,6 +219,7 @@ static void host_withdrawn(void *arg, const char *why)
 {
 	struct process *p = arg;
 
+	mount_server_withdrawn(&p->server, why);
 	if (p->membership)
 		membership_withdrawn(p->membership);
 }
@@ -178,6 +229,7 @@ static void host_opened(void *arg, struct fs *fs)
 	struct process *p = arg;
 
 	p->opened = true;
+	show_fs(p, fs);
 	membership_opened(p->membership, fs);
 }
 
@@ -185,6 +237,7 @@ static void host_closing(void *arg)
 {
 	struct process *p = arg;
 
+	show_fs(p, NULL);
 	membership_closing(p->membership);
 }
 
@@ -261,6 +314,7 @@ static void note_wait(void *arg, const char *text)
 	struct process *p = arg;
 
 	ug_info(p->who, "%s", text);
+	mount_server_waits(&p->server, text);
 	if (p->report_fd >= 0)
 		report_note(p->report_fd, "%s", text);
 }
@@ -283,6 +337,8 @@ static int join_cluster(struct process *p)
 	if (!p->clustered)
 		return EXIT_OK;
 	err = membership_join(&params, &p->membership, why, sizeof(why));
+	if (!err)
+		show_membership(p, p->membership);
 	if (err == -EINTR)
 		return fail(p, EXIT_INTERRUPTED, "%s", why);
 	return err ? fail(p, code_of(err), "%s: lock_dlm: %s", p->req->source,
@@ -336,11 +392,13 @@ static int mount_fs(struct process *p)
 		params.lockmod = membership_lockmod(p->membership);
 		params.opt.jid = membership_slot(p->membership) - 1;
 	}
+	mount_server_state(&p->server, MOUNT_MOUNTING);
 	err = fs_mount(&params, &p->fs, why, sizeof(why));
 	if (err == -EINTR)
 		return fail(p, EXIT_INTERRUPTED, "%s", why);
 	if (err)
 		return fs_mount_failed(p, err, why);
+	show_fs(p, p->fs);
 	if (p->membership)
 		membership_mounted(p->membership, p->fs);
 	if (signals_pending())
@@ -427,6 +485,7 @@ static void on_ready(void *arg)
 
 	leave_connection(p);
 	fuse_conn_set_readahead(p->conn, READAHEAD_KIB);
+	mount_server_state(&p->server, MOUNT_SERVING);
 	report_ready(p->report_fd);
 	close(p->report_fd);
 	p->report_fd = -1;
@@ -488,6 +547,7 @@ static int create_session(struct process *p)
 	if (err)
 		return fail(p, EXIT_SYSTEM, "%s", strerror(-err));
 	atomic_store(&p->session, session);
+	show_session(p, session);
 	return EXIT_OK;
 }
 
@@ -503,6 +563,7 @@ static int serve(struct process *p)
 	signals_session_over(&p->signals);
 	if (p->req->verbose)
 		statistics_log(p->who, p->session, p->fs);
+	mount_server_state(&p->server, MOUNT_ENDING);
 	runfile_set_state(&p->runfile, RUNFILE_ENDING);
 	if (p->report_fd >= 0)
 		return fail(p, EXIT_MOUNT, "%s: the mount ended early: %s",
@@ -524,8 +585,11 @@ static void close_volume(struct process *p)
 
 	if (p->fs) {
 		workers_stop(&p->workers);
+		/* With other nodes host_closing() does it, later. */
 		if (p->membership)
 			membership_leaving(p->membership);
+		else
+			show_fs(p, NULL);
 		err = fs_unmount(p->fs);
 	}
 	ug_assert_set_hook(NULL, NULL);
@@ -534,6 +598,7 @@ static void close_volume(struct process *p)
 		ug_error(p->who, "not unmounted cleanly: %s", strerror(-err));
 	else if (p->fs)
 		ug_info(p->who, "unmounted");
+	show_membership(p, NULL);
 	if (p->membership) {
 		p->exit_err = membership_leave(p->membership,
 					       p->fs ? err : p->opened);
@@ -561,6 +626,7 @@ static void tear_down(struct process *p, bool failed)
 	struct fuse_session *session = p->session;
 
 	close_volume(p);
+	show_session(p, NULL);
 	fuse_session_destroy(session);
 	fuse_front_destroy(p->front);
 	if (p->signals_started)
@@ -570,6 +636,8 @@ static void tear_down(struct process *p, bool failed)
 	if (failed && p->mounted)
 		unmount_half(p);
 	workers_fini(&p->workers);
+	control_server_stop(p->control);
+	mount_server_fini(&p->server);
 	runfile_remove(&p->runfile);
 }
 
@@ -625,6 +693,7 @@ int mount_process(const struct mount_request *req, int report_fd)
 	p.runfile.fd = -1;
 	find_protocol(&p);
 	set_who(&p);
+	mount_server_init(&p.server, p.who, req->source, req->dir);
 	err = isolate_process(req->foreground, req->log_path, report_fd);
 	if (err)
 		return fail(&p, EXIT_SYSTEM, "%s: %s",
@@ -635,6 +704,7 @@ int mount_process(const struct mount_request *req, int report_fd)
 		return code;
 	signals_block();
 	isolate_memory();
+	start_control(&p);
 	create_runfile(&p);
 	code = mount_and_serve(&p);
 	tear_down(&p, code != EXIT_OK);

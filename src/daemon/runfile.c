@@ -235,6 +235,20 @@ static int parse_content(char *text, struct runfile_info *info)
 	return -EINVAL;
 }
 
+int runfile_read(int fd, struct runfile_info *info)
+{
+	char text[CONTENT_MAX];
+	ssize_t len;
+
+	if (lock_is_free(fd))
+		return -ENOENT;
+	len = pread(fd, text, sizeof(text) - 1, 0);
+	if (len <= 0)
+		return -EINVAL;
+	text[len] = '\0';
+	return parse_content(text, info);
+}
+
 /* The same device number, or the same file. */
 static bool same_source(const char *a, const char *b)
 {
@@ -254,16 +268,8 @@ static int match_file(int dirfd, const char *name, const char *path,
 {
 	ug_autoclose int fd =
 		openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	char text[CONTENT_MAX];
-	ssize_t len;
 
-	if (fd < 0 || lock_is_free(fd))
-		return -ENOENT;
-	len = pread(fd, text, sizeof(text) - 1, 0);
-	if (len <= 0)
-		return -ENOENT;
-	text[len] = '\0';
-	if (parse_content(text, info))
+	if (fd < 0 || runfile_read(fd, info))
 		return -ENOENT;
 	if (same_source(info->source, path))
 		return 0;

@@ -63,12 +63,18 @@ bool runfile_is_gone(int fd);
 /* Return when the process has exited: 0, or -EINTR. */
 int runfile_wait(int fd);
 
-/* What a run file says. */
+/* What a run file says; runfile_info_free(). */
 struct runfile_info {
 	pid_t pid;
 	char *source;
 	char *dir;
 };
+
+/*
+ * What the file says, and 0; -ENOENT: the process is gone; -EINVAL. The caller
+ * frees info.
+ */
+int runfile_read(int fd, struct runfile_info *info);
 
 /*
  * The mount process, still alive, whose source is the same file or device as

@@ -16,7 +16,6 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,6 +27,7 @@
 
 #include "base/compiler.h"
 #include "daemon/exitcode.h"
+#include "daemon/mount_target.h"
 #include "daemon/mountinfo.h"
 #include "daemon/runfile.h"
 #include "daemon/verbs.h"
@@ -65,55 +65,12 @@ static void usage(FILE *out)
 	      out);
 }
 
-/* ---- finding the mount ---- */
+/* ---- waiting ---- */
 
-struct target_search {
-	const char *target;
-	bool by_source;
-	char dir[PATH_MAX];
-	unsigned major, minor;
-	bool found;
-	bool ours;
-};
-
-static bool visit_target(const struct mount_entry *entry, void *arg)
+static bool mounted_elsewhere(const struct mount_target *target)
 {
-	struct target_search *search = arg;
-	const char *key = search->by_source ? entry->source : entry->dir;
-
-	if (strcmp(key, search->target) ||
-	    (search->by_source && !mount_entry_is_ours(entry)))
-		return false;
-	search->found = true;
-	search->ours = mount_entry_is_ours(entry);
-	search->major = entry->major;
-	search->minor = entry->minor;
-	snprintf(search->dir, sizeof(search->dir), "%s", entry->dir);
-	return false; /* the last one is on top */
-}
-
-static int find_target(const char *target, struct target_search *search)
-{
-	char path[PATH_MAX];
-	int err;
-
-	/* A dead mount cannot be resolved further, but is a full path. */
-	if (!realpath(target, path))
-		snprintf(path, sizeof(path), "%s", target);
-	*search = (struct target_search){ .target = path };
-	err = mountinfo_walk(visit_target, search);
-	if (!err && !search->found) {
-		search->by_source = true;
-		err = mountinfo_walk(visit_target, search);
-	}
-	search->target = target;
-	return err;
-}
-
-static bool mounted_elsewhere(const struct target_search *search)
-{
-	struct mount_query query = { .major = search->major,
-				     .minor = search->minor };
+	struct mount_query query = { .major = target->major,
+				     .minor = target->minor };
 	unsigned count;
 
 	if (mountinfo_find(&query))
@@ -122,8 +79,6 @@ static bool mounted_elsewhere(const struct target_search *search)
 	mount_query_free(&query);
 	return count > 0;
 }
-
-/* ---- waiting ---- */
 
 static void on_alarm(int sig)
 {
@@ -182,31 +137,31 @@ static void tell_outcome(int fd, const char *dir)
 }
 
 static int wait_for_process(const struct umount_request *req, int fd,
-			    const struct target_search *search)
+			    const struct mount_target *target)
 {
-	if (mounted_elsewhere(search))
+	if (mounted_elsewhere(target))
 		return EXIT_OK;
 	if (!process_noticed(fd, req->lazy ? NOTICE_MS / 10 : NOTICE_MS)) {
 		fprintf(stderr,
 			"ugfs: %s is still in use and is written back when "
 			"its last user has gone\n",
-			search->dir);
+			target->dir);
 		return EXIT_OK;
 	}
 	wait_for_exit(fd);
-	tell_outcome(fd, search->dir);
+	tell_outcome(fd, target->dir);
 	return EXIT_OK;
 }
 
 /* ---- the command ---- */
 
-static int refuse_target(const struct target_search *search)
+static int refuse_target(const struct mount_target *target)
 {
-	if (!search->found)
-		fprintf(stderr, "ugfs: %s is not mounted\n", search->target);
+	if (!target->found)
+		fprintf(stderr, "ugfs: %s is not mounted\n", target->name);
 	else
 		fprintf(stderr, "ugfs: %s is not a mount of ugfs\n",
-			search->target);
+			target->name);
 	return EXIT_MOUNT;
 }
 
@@ -214,30 +169,30 @@ static int unmount(const struct umount_request *req)
 {
 	int flags = UMOUNT_NOFOLLOW | (req->lazy ? MNT_DETACH : 0) |
 		    (req->force ? MNT_FORCE : 0);
-	struct target_search search;
+	struct mount_target target;
 	ug_autoclose int fd = -1;
-	int err = find_target(req->target, &search);
+	int err = mount_target_find(req->target, &target);
 
 	if (err < 0) {
 		fprintf(stderr, "ugfs: cannot read the list of mounts: %s\n",
 			strerror(-err));
 		return EXIT_SYSTEM;
 	}
-	if (!search.found || !search.ours)
-		return refuse_target(&search);
-	fd = runfile_open(search.major, search.minor);
-	if (umount2(search.dir, flags)) {
+	if (!target.found || !target.ours)
+		return refuse_target(&target);
+	fd = runfile_open(target.major, target.minor);
+	if (umount2(target.dir, flags)) {
 		fprintf(stderr, "ugfs: %s cannot be unmounted: %s\n",
-			search.dir,
+			target.dir,
 			errno == EBUSY ? "it is in use" : strerror(errno));
 		return errno == EPERM ? EXIT_USAGE : EXIT_MOUNT;
 	}
 	if (fd >= 0)
-		return wait_for_process(req, fd, &search);
+		return wait_for_process(req, fd, &target);
 	fprintf(stderr,
 		"ugfs: %s is unmounted, but its process may still be "
 		"writing: it has no file in /run/ugfs\n",
-		search.dir);
+		target.dir);
 	return EXIT_OK;
 }
 

@@ -13,6 +13,12 @@ int mount_helper_main(int argc, char **argv);  /* mount.ugfs */
 int umount_main(int argc, char **argv);	       /* ugfs umount */
 int umount_helper_main(int argc, char **argv); /* umount.ugfs */
 int dlm_main(int argc, char **argv);	       /* ugfs dlm */
+/* mount_cmds.c: ugfs status and so on */
+int status_main(int argc, char **argv);
+int lockdump_main(int argc, char **argv);
+int gettune_main(int argc, char **argv);
+int settune_main(int argc, char **argv);
+int withdraw_main(int argc, char **argv);
 
 /*
  * Go to the mount namespace that -N of mount(8) names: a process id or the

@@ -203,6 +203,39 @@ void fs_withdraw(struct fs *fs, const char *fmt, ...) ug_printf(2, 3);
 bool fs_is_withdrawn(const struct fs *fs);
 bool fs_is_readonly(const struct fs *fs);
 
+/* ---- for administrators ---- */
+
+/*
+ * What does not change. Like the next one from within fs_host_ops.opened() on;
+ * without other nodes, once it is mounted. Strings are the file system's.
+ */
+struct fs_info {
+	const char *lockproto; /* in use, as the next */
+	const char *locktable;
+	unsigned jid;
+	unsigned journals;
+	bool readonly, spectator;
+	uint32_t format;
+	uint32_t bsize;
+	const uint8_t *uuid; /* 16 bytes */
+};
+void fs_info(const struct fs *fs, struct fs_info *out);
+
+/* For dumps and counters (glock.h, glstat.h). */
+struct glock_table *fs_glock_table(struct fs *fs);
+
+/* A value that can be changed while the volume is mounted. */
+struct fs_tunable {
+	const char *name;
+	const char *unit;
+	unsigned value, min, max;
+};
+/* The i-th one of this mount; false: there are no more. */
+bool fs_tunable(struct fs *fs, unsigned i, struct fs_tunable *out);
+/* At once, until it is unmounted. -ENOENT: the mount has none of this name;
+ * -ERANGE. */
+int fs_tune(struct fs *fs, const char *name, unsigned value);
+
 /* ---- requests ---- */
 
 struct fs_req {

@@ -390,6 +390,7 @@ static int open_shared(struct fs *fs, bool *first, const struct why *why)
 	if (err)
 		return why_set(why, err, "out of memory");
 	glock_table_set_host(fs->fs_shared_glocks, &host);
+	tune_glocks(fs);
 	glock_table_freeze(fs->fs_shared_glocks);
 	fs->fs_host->opened(fs->fs_host_arg, fs);
 	return cluster_locks_take(fs, first, why);
@@ -478,6 +479,7 @@ int fs_mount(const struct fs_params *params, struct fs **fsp, char *why_text,
 		return why_set(&why, -ENOMEM, "out of memory");
 	fs->fs_opt = params->opt;
 	set_defaults(&fs->fs_opt);
+	tune_init(fs);
 	fs->fs_host = params->host;
 	fs->fs_host_arg = params->arg;
 	fs->fs_dev = params->dev;

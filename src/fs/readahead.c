@@ -15,7 +15,6 @@
 #include "fs/file.h"
 
 #define AHEAD_PAGES_MIN 32u /* 128 KiB */
-#define AHEAD_PAGES_MAX FILL_PAGES_MAX
 
 static uint32_t next_window(const struct pages *pp, uint32_t count)
 {
@@ -23,9 +22,11 @@ static uint32_t next_window(const struct pages *pp, uint32_t count)
 	uint32_t pages = UG_MAX(2 * ra->pages, AHEAD_PAGES_MIN);
 	/* Several readers must not push each other's pages out. */
 	uint32_t share = pp->pp_pool->pl_pages_max / 16;
+	uint32_t max =
+		tune_get(pp->pp_inode->i_fs, TUNE_MAX_READAHEAD) >> PAGE_SHIFT;
 
 	pages = UG_MAX(pages, count);
-	return UG_MIN(pages, UG_MIN(share, AHEAD_PAGES_MAX));
+	return UG_MIN(pages, UG_MIN(share, max));
 }
 
 /* Nothing behind the end of file. */

@@ -343,7 +343,7 @@ int64_t statfs_free(struct fs *fs)
 bool statfs_merge_is_due(struct fs *fs)
 {
 	struct statfs_state *st = fs->fs_statfs;
-	unsigned percent = fs->fs_opt.statfs_percent;
+	unsigned percent = tune_get(fs, TUNE_STATFS_PERCENT);
 	int64_t change;
 	bool due;
 

@@ -86,6 +86,31 @@ void fs_withdraw(struct fs *fs, const char *fmt, ...)
 		fs->fs_host->withdrawn(fs->fs_host_arg, why);
 }
 
+void fs_info(const struct fs *fs, struct fs_info *out)
+{
+	const struct fs_options *opt = &fs->fs_opt;
+	const struct gfs2_sb_info *sb = &fs->fs_sb;
+
+	*out = (struct fs_info){
+		.lockproto = fs->fs_lockmod.ops ? fs->fs_lockmod.ops->name
+						: "lock_nolock",
+		.locktable = opt->locktable ? opt->locktable : sb->locktable,
+		.jid = opt->jid,
+		.journals = fs->fs_journals,
+		.readonly =
+			opt->readonly || opt->spectator || fs->fs_dev->readonly,
+		.spectator = opt->spectator,
+		.format = sb->fs_format,
+		.bsize = sb->bsize,
+		.uuid = sb->uuid,
+	};
+}
+
+struct glock_table *fs_glock_table(struct fs *fs)
+{
+	return fs->fs_shared_glocks ? fs->fs_shared_glocks : fs->fs_glocks;
+}
+
 bool fs_glock_work(struct fs *fs)
 {
 	bool more;

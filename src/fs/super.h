@@ -18,6 +18,7 @@
 #include "buf/buf.h"
 #include "fs/dinode_ahead.h"
 #include "fs/fs.h"
+#include "fs/tune.h"
 #include "glock/glock.h"
 #include "journal/journal.h"
 #include "ondisk/codec.h"
@@ -43,6 +44,7 @@ struct fs {
 	char *fs_who;
 	struct fs_options fs_opt;
 	bool fs_rdonly; /* option, spectator, or write-protected device */
+	atomic_uint fs_tune[FS_TUNES]; /* tune.h */
 	const struct fs_host_ops *fs_host;
 	void *fs_host_arg;
 

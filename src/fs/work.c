@@ -30,12 +30,10 @@
 /* The log is written back in place down to this share when asked to. */
 #define CHECKPOINT_TARGET_PERCENT 30u
 #define CHECKPOINT_TRIGGER_PERCENT 60u
-/* Groups that have not been used for so long leave memory. */
-#define GLOCK_IDLE_SEC 300u
 #define GLOCK_SHRINK_MAX 64u
 /* Until the merge of statfs is left to the next time. */
 #define MERGE_PATIENCE_SEC 1u
-/* How often they are looked for. */
+/* Idle groups are looked for so often, or eight times in demote_secs. */
 #define GLOCK_WALK_SEC 30u
 /* The allocator's free memory goes back after so many inodes, so often. */
 #define TRIM_INODES 10000u
@@ -100,7 +98,8 @@ static int writeback_before(struct fs *fs, uint64_t before_ns, bool wait)
 
 static void run_writeback(struct fs *fs, bool now)
 {
-	uint64_t age_ns = (uint64_t)fs->fs_opt.commit_sec * 1000000000u;
+	uint64_t age_ns =
+		(uint64_t)tune_get(fs, TUNE_LOG_FLUSH_SECS) * 1000000000u;
 	uint64_t t = now_ns();
 
 	writeback_before(fs, now ? t : t > age_ns ? t - age_ns : 0, true);
@@ -121,11 +120,11 @@ static void run_commit(struct fs *fs, bool now)
 {
 	struct work_clock *wc = &fs->fs_work_clock;
 
-	if (!now && !is_due(&wc->commit_ns, fs->fs_opt.commit_sec))
+	if (!now && !is_due(&wc->commit_ns, tune_get(fs, TUNE_LOG_FLUSH_SECS)))
 		return;
 	/* First: other nodes may keep the master file for a while. */
 	journal_flush(fs->fs_journal, UINT64_MAX);
-	if (is_due(&wc->statfs_ns, fs->fs_opt.statfs_quantum_sec) ||
+	if (is_due(&wc->statfs_ns, tune_get(fs, TUNE_STATFS_QUANTUM)) ||
 	    statfs_merge_is_due(fs)) {
 		fs_fault(fs, statfs_merge(fs, MERGE_PATIENCE_SEC));
 		journal_flush(fs->fs_journal, UINT64_MAX);
@@ -144,20 +143,22 @@ static void run_checkpoint(struct fs *fs, bool now)
 }
 
 /*
- * Groups give back their bitmaps. Inodes leave memory with the inode cache,
- * and those of system files hold buffers for the whole mount. A walk over all
- * glocks is too much for each time that an inode is freed.
+ * Groups that are not used give back their bitmaps. Inodes leave memory with
+ * the inode cache, and those of system files hold buffers for the whole mount.
+ * A walk over all glocks is too much for each time that an inode is freed.
  */
 static void drop_idle_groups(struct fs *fs)
 {
+	unsigned secs = tune_get(fs, TUNE_DEMOTE_SECS);
 	struct timespec ts;
 
-	if (!is_due(&fs->fs_work_clock.glocks_ns, GLOCK_WALK_SEC))
+	if (!is_due(&fs->fs_work_clock.glocks_ns,
+		    UG_MIN(secs / 8, GLOCK_WALK_SEC)))
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	if (ts.tv_sec > GLOCK_IDLE_SEC)
+	if (ts.tv_sec > secs)
 		glock_table_shrink(fs->fs_glocks, LM_TYPE_RGRP,
-				   (uint64_t)ts.tv_sec - GLOCK_IDLE_SEC,
+				   (uint64_t)ts.tv_sec - secs,
 				   GLOCK_SHRINK_MAX);
 }
 

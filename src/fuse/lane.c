@@ -32,6 +32,12 @@ struct idler {
 	bool woken; /* off the list */
 };
 
+/* What a thread is at; on its stack. */
+struct serving {
+	struct cds_list_head link; /* lane->serving */
+	struct fuse_wait request;
+};
+
 struct lane {
 	struct lane_params params;
 	pthread_mutex_t lock;
@@ -39,6 +45,7 @@ struct lane {
 	pthread_cond_t ended; /* threads has become 0 */
 	struct cds_list_head queue;
 	struct cds_list_head idle;
+	struct cds_list_head serving;
 	unsigned threads; /* that run or are being started */
 	bool stopping;
 	struct lane_stats stats;
@@ -119,9 +126,16 @@ static void thread_loop(struct lane *lane, struct idler *idler)
 
 	for (;;) {
 		while ((slot = next_slot(lane))) {
+			struct serving serving = {
+				.request =
+					fuse_wait_of(&slot->req, slot->read_ns),
+			};
+
+			cds_list_add(&serving.link, &lane->serving);
 			pthread_mutex_unlock(&lane->lock);
 			lane->params.serve(lane->params.arg, slot);
 			pthread_mutex_lock(&lane->lock);
+			cds_list_del(&serving.link);
 		}
 		if (lane->stopping || !thread_idle(lane, idler))
 			return;
@@ -181,6 +195,7 @@ int lane_create(const struct lane_params *params, struct lane **lanep)
 	pthread_cond_init(&lane->ended, NULL);
 	CDS_INIT_LIST_HEAD(&lane->queue);
 	CDS_INIT_LIST_HEAD(&lane->idle);
+	CDS_INIT_LIST_HEAD(&lane->serving);
 	err = threads_begin(lane);
 	if (err) {
 		lane_destroy(lane);
@@ -264,6 +279,23 @@ unsigned lane_reap(struct lane *lane, uint64_t before_ns,
 	}
 	pthread_mutex_unlock(&lane->lock);
 	return left;
+}
+
+void lane_waits(struct lane *lane, struct fuse_waits *waits)
+{
+	struct serving *serving;
+	struct fuse_slot *slot;
+
+	pthread_mutex_lock(&lane->lock);
+	cds_list_for_each_entry (serving, &lane->serving, link)
+		fuse_waits_add(waits, &serving->request);
+	cds_list_for_each_entry (slot, &lane->queue, link) {
+		struct fuse_wait wait = fuse_wait_of(&slot->req, slot->read_ns);
+
+		wait.queued = true;
+		fuse_waits_add(waits, &wait);
+	}
+	pthread_mutex_unlock(&lane->lock);
 }
 
 void lane_get_stats(struct lane *lane, struct lane_stats *out)

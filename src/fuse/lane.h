@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "fuse/slot.h"
+#include "fuse/waits.h"
 
 struct lane;
 
@@ -56,6 +57,9 @@ bool lane_interrupt(struct lane *lane, uint64_t unique);
  */
 unsigned lane_reap(struct lane *lane, uint64_t before_ns,
 		   struct cds_list_head *list);
+
+/* Add what is queued and what is being served. */
+void lane_waits(struct lane *lane, struct fuse_waits *waits);
 
 struct lane_stats {
 	unsigned threads;

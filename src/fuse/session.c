@@ -477,3 +477,12 @@ void fuse_session_get_stats(struct fuse_session *session,
 	stats_add_lanes(session, out);
 	out->slots = slot_pool_count(session->pool);
 }
+
+void fuse_session_waits(struct fuse_session *session, struct fuse_waits *waits)
+{
+	pthread_mutex_lock(&session->lock);
+	for (unsigned i = 0; i < LANES; i++)
+		if (session->lanes[i].lane)
+			lane_waits(session->lanes[i].lane, waits);
+	pthread_mutex_unlock(&session->lock);
+}

@@ -23,8 +23,8 @@
  *
  * The session knows nothing of files: the handler does.
  *
- * Threads: stop, invalidate and stats from any thread, the rest from one.
- * Source: DESIGN 6; docs/spec/fuse.md 1, 3, 8.8.
+ * Threads: stop, invalidate, waits and stats from any thread, the rest from
+ *one. Source: DESIGN 6; docs/spec/fuse.md 1, 3, 8.8.
  */
 #ifndef UG_FUSE_SESSION_H
 #define UG_FUSE_SESSION_H
@@ -35,6 +35,7 @@
 #include "fuse/conn.h"
 #include "fuse/proto.h"
 #include "fuse/slot.h"
+#include "fuse/waits.h"
 
 struct fuse_session;
 
@@ -209,5 +210,8 @@ struct fuse_session_stats {
 
 void fuse_session_get_stats(struct fuse_session *session,
 			    struct fuse_session_stats *out);
+
+/* Add the requests that were handed over and are not yet answered. */
+void fuse_session_waits(struct fuse_session *session, struct fuse_waits *waits);
 
 #endif

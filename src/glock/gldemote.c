@@ -23,16 +23,17 @@
 
 /*
  * A move costs a flush of some ms and a few round trips: at 40 ms it takes a
- * tenth of the time. GFS2 has up to 200 ms, for slower disks.
+ * tenth of the time. GFS2 has up to 200 ms, for slower disks. An administrator
+ * may choose another bound.
  */
 #define HOLD_START_MS 10u
-#define HOLD_MAX_MS 40u
 /*
  * Between looks, 1 to 2 ms, since the clock is cut to whole ones: several times
  * what passes between two requests of a busy process.
  */
 #define LOOK_MS 2u
-static_assert(HOLD_MAX_MS < GLOCK_WHEEL_SLOTS, "a delay must fit the wheel");
+static_assert(GLOCK_HOLD_MS_LIMIT < GLOCK_WHEEL_SLOTS,
+	      "a delay must fit the wheel");
 
 static uint64_t now_ms(void)
 {
@@ -49,12 +50,24 @@ void glock_hold_init(struct glock *gl)
 	gl->gl_hold_ms = may_hold(gl) ? HOLD_START_MS : 0;
 }
 
+static unsigned hold_max_ms(const struct glock *gl)
+{
+	return atomic_load_explicit(&gl->gl_table->hold_max_ms,
+				    memory_order_relaxed);
+}
+
+void glock_table_set_hold(struct glock_table *table, unsigned max_ms)
+{
+	atomic_store(&table->hold_max_ms, UG_MIN(max_ms, GLOCK_HOLD_MS_LIMIT));
+}
+
 /* How much of the hold time is left. */
 static unsigned hold_left_ms(const struct glock *gl, uint64_t now)
 {
 	uint32_t passed = (uint32_t)now - gl->gl_granted_ms;
+	unsigned hold = UG_MIN((unsigned)gl->gl_hold_ms, hold_max_ms(gl));
 
-	return passed < gl->gl_hold_ms ? gl->gl_hold_ms - passed : 0;
+	return passed < hold ? hold - passed : 0;
 }
 
 static void merge_demote(struct glock *gl, enum lm_state state)
@@ -165,7 +178,7 @@ static void end_hold(struct glock *gl)
 	unsigned hold = gl->gl_hold_ms;
 
 	if (gl->gl_flags & (GLF_USED | GLF_HOLD_PAID))
-		hold = UG_MIN(2 * hold, HOLD_MAX_MS);
+		hold = UG_MIN(2 * hold, hold_max_ms(gl));
 	else
 		hold /= 2;
 	gl->gl_hold_ms = (uint8_t)hold;

@@ -10,14 +10,17 @@
  *
  * Fields that GFS2 has and we have not are left out; its readers go by the
  * key letter (docs/spec/glocks.md 8.2). Ours are w:, us since a waiter came,
- * and the D: line, what the lock manager says (13.7). The text of a shard is
- * made under its lock, and handed out without.
+ * and the D: line, what the lock manager says (13.7). A step's text is made
+ * under the lock of a shard, for some hundred glocks, and handed out without.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "glock/glock_impl.h"
+
+/* Glocks in a step: some 100 us with a shard's lock, 50 KB of text. */
+#define STEP_GLOCKS 512u
 
 static const char *const state_name[] = {
 	[LM_ST_UNLOCKED] = "UN",
@@ -106,17 +109,47 @@ static void put_glock(FILE *out, const struct glock *gl)
 	put_lock(out, gl);
 }
 
-static void put_shard(FILE *out, struct glock_shard *shard)
+/*
+ * A shard's buckets as of when its dump began. Growing splits a bucket in two,
+ * whose numbers differ by the old count or a multiple of it: both are dumped
+ * with the first of them. Returns false at the end of the shard.
+ */
+static bool put_buckets(FILE *out, struct glock_shard *shard,
+			struct glock_dump *at, unsigned *visited)
 {
-	struct glock *gl = NULL;
-
 	pthread_mutex_lock(&shard->lock);
-	while ((gl = glock_shard_next(shard, gl))) {
-		pthread_mutex_lock(&gl->gl_lock);
-		put_glock(out, gl);
-		pthread_mutex_unlock(&gl->gl_lock);
+	if (!at->buckets)
+		at->buckets = shard->buckets_count;
+	while (at->bucket < at->buckets && *visited < STEP_GLOCKS) {
+		for (size_t i = at->bucket; i < shard->buckets_count;
+		     i += at->buckets) {
+			struct glock *gl = shard->buckets[i];
+
+			for (; gl; gl = gl->gl_hash_next) {
+				pthread_mutex_lock(&gl->gl_lock);
+				put_glock(out, gl);
+				pthread_mutex_unlock(&gl->gl_lock);
+				(*visited)++;
+			}
+		}
+		at->bucket++;
 	}
 	pthread_mutex_unlock(&shard->lock);
+	return at->bucket < at->buckets;
+}
+
+static bool put_step(FILE *out, struct glock_table *table,
+		     struct glock_dump *at)
+{
+	unsigned visited = 0;
+
+	while (at->shard < GLOCK_SHARDS && visited < STEP_GLOCKS) {
+		if (put_buckets(out, &table->shards[at->shard], at, &visited))
+			return true;
+		at->shard++;
+		at->bucket = at->buckets = 0;
+	}
+	return at->shard < GLOCK_SHARDS;
 }
 
 static void hand_out(const struct glock_dump *out, char *text)
@@ -128,22 +161,24 @@ static void hand_out(const struct glock_dump *out, char *text)
 		out->line(out->arg, line);
 }
 
-void glock_table_dump(struct glock_table *table, const struct glock_dump *out)
+bool glock_table_dump(struct glock_table *table, struct glock_dump *out)
 {
-	for (unsigned s = 0; s < GLOCK_SHARDS; s++) {
-		char *text = NULL;
-		size_t len;
-		FILE *mem = open_memstream(&text, &len);
+	char *text = NULL;
+	size_t len;
+	FILE *mem = open_memstream(&text, &len);
+	bool more = mem && put_step(mem, table, out);
 
-		if (!mem)
-			continue;
-		put_shard(mem, &table->shards[s]);
-		/* Short of memory the text is cut: better than none. */
+	/* Short of memory the text is cut: better than none. */
+	if (mem)
 		fclose(mem);
-		if (text)
-			hand_out(out, text);
-		free(text);
+	if (text)
+		hand_out(out, text);
+	free(text);
+	if (!more) {
+		out->shard = 0;
+		out->bucket = out->buckets = 0;
 	}
+	return more;
 }
 
 /* gl_lock is held. */

@@ -168,6 +168,13 @@ uint64_t glock_table_wake_ns(struct glock_table *table);
 #define GLOCK_CACHED_MAX 200000u
 void glock_table_set_idle(struct glock_table *table, unsigned demote_secs,
 			  unsigned cached_max);
+/*
+ * The longest time in ms for which a glock in use is kept from other nodes
+ * (docs/spec/glocks.md 13.3); 0: it is given away at once. Any time.
+ */
+#define GLOCK_HOLD_MS 40u
+#define GLOCK_HOLD_MS_LIMIT 60u
+void glock_table_set_hold(struct glock_table *table, unsigned max_ms);
 
 /*
  * While frozen, what the lock manager grants is kept back, but for glocks with
@@ -301,8 +308,33 @@ void glock_table_shrink(struct glock_table *table, enum lm_type type,
 struct glock_dump {
 	void (*line)(void *arg, const char *text);
 	void *arg;
+	/* How far it has come; zero at first. */
+	unsigned shard;
+	size_t bucket, buckets;
 };
-void glock_table_dump(struct glock_table *table, const struct glock_dump *out);
+/*
+ * The lines of the next few hundred glocks; true: there are more. What was
+ * there all the time is dumped once, what comes or goes meanwhile perhaps. At
+ * the end out is ready for the next dump.
+ */
+bool glock_table_dump(struct glock_table *table, struct glock_dump *out);
+
+/* Who has been waiting for long: glock_table_waits(). */
+struct glock_wait {
+	enum lm_type type;
+	uint64_t number;
+	enum lm_state state; /* wanted */
+	bool demotion;	     /* by others; else a holder of this node waits */
+	uint64_t since_ns;   /* CLOCK_MONOTONIC */
+};
+/*
+ * Holders, and demotions wanted by others, that have been waiting since before
+ * this CLOCK_MONOTONIC time: the oldest ones, oldest first, at most max. How
+ * many there are altogether. Locks that are held for long by design do not
+ * count as overdue. Looks at every glock.
+ */
+unsigned glock_table_waits(struct glock_table *table, uint64_t before_ns,
+			   struct glock_wait *waits, unsigned max);
 
 /* Assert what must hold of every glock between two steps. For tests. */
 void glock_table_check(struct glock_table *table);

@@ -10,6 +10,7 @@
  *   glidle.c   what is not used leaves the cache
  *   gltable.c  find, make, put away; withdraw, freeze
  *   glstat.c   counters
+ *   glwaits.c  who has been waiting for long
  *   gldump.c   for people and tests
  *
  * Locks: a shard of the table, then gl_lock, then the work queue's. Nothing of
@@ -174,6 +175,7 @@ struct glock_table {
 	atomic_bool frozen;	/* the same; thaw: cleared before */
 	atomic_uint demote_secs;
 	atomic_uint cached_max;
+	atomic_uint hold_max_ms;
 	atomic_uint_fast64_t cached;
 	struct glock_queue queue;
 	struct glock_counters counters[LM_TYPE_JOURNAL + 1];

@@ -446,6 +446,7 @@ int glock_table_create(const struct lockmod *mod, const char *who,
 	glock_queue_init(&table->queue);
 	atomic_store(&table->demote_secs, GLOCK_DEMOTE_SECS);
 	atomic_store(&table->cached_max, GLOCK_CACHED_MAX);
+	atomic_store(&table->hold_max_ms, GLOCK_HOLD_MS);
 	while (inited < GLOCK_SHARDS) {
 		if (shard_init(&table->shards[inited]))
 			goto fini_shards;

@@ -19,9 +19,10 @@
 
 static char sent[4096];
 
-static void on_send(struct control_call *call, const char *line, size_t len)
+static int on_send(struct control_call *call, const char *line, size_t len)
 {
 	snprintf(sent, sizeof(sent), "%.*s", (int)len, line);
+	return 0;
 }
 
 static const struct control_call_ops ops = { .send = on_send };
@@ -48,7 +49,15 @@ static int run_raw(void *arg, struct control_call *call, const json_t *args)
 	return control_result_text(call, strdup("{\n \"a\": [\n  1]\n}"));
 }
 
+static int run_text(void *arg, struct control_call *call, const json_t *args)
+{
+	int err = control_text(call, "two\nlines\nand more", 10);
+
+	return err ? err : control_result(call, json_true());
+}
+
 static const struct control_verb verbs[] = { { "add", run_add },
+					     { "text", run_text },
 					     { "busy", run_busy },
 					     { "raw", run_raw },
 					     { NULL, NULL } };
@@ -106,6 +115,27 @@ static void test_answer(void **state)
 					      &err, why, sizeof(why)));
 	assert_int_equal(CONTROL_NOTE, kind);
 	assert_string_equal("adding 41", json_string_value(value));
+	json_decref(value);
+}
+
+/* A piece of a text comes before the result, and is one line as well. */
+static void test_text(void **state)
+{
+	static const char text[] = "{\"version\":\"1.1\",\"verb\":\"text\"}";
+	char why[CONTROL_WHY_LEN];
+	enum control_answer kind;
+	json_t *value;
+	int err;
+
+	assert_int_equal(CONTROL_RESULT,
+			 ask(text, strlen(text), &value, &err, why));
+	json_decref(value);
+	assert_ptr_equal(strchr(sent, '\n'), sent + strlen(sent) - 1);
+	assert_int_equal(0,
+			 control_parse_answer(sent, strlen(sent), &kind, &value,
+					      &err, why, sizeof(why)));
+	assert_int_equal(CONTROL_TEXT, kind);
+	assert_string_equal("two\nlines\n", json_string_value(value));
 	json_decref(value);
 }
 
@@ -236,6 +266,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answer),
+		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_raw),
 		cmocka_unit_test(test_request),
 		cmocka_unit_test(test_refused),

@@ -182,9 +182,9 @@ static void test_pieces(void **state)
 	assert_int_equal(strlen(text), write(fd, text, strlen(text)));
 	shutdown(fd, SHUT_WR);
 	read_all(fd, buf, sizeof(buf));
-	assert_string_equal("{\"version\":\"1.0\",\"result\":{}}\n"
-			    "{\"version\":\"1.0\",\"result\":{}}\n"
-			    "{\"version\":\"1.0\",\"result\":{}}\n",
+	assert_string_equal("{\"version\":\"1.1\",\"result\":{}}\n"
+			    "{\"version\":\"1.1\",\"result\":{}}\n"
+			    "{\"version\":\"1.1\",\"result\":{}}\n",
 			    buf);
 	close(fd);
 }

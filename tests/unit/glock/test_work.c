@@ -1111,20 +1111,125 @@ static void test_dump(void **state)
 	struct fake *f = *state;
 	struct glock_holder gh;
 	char text[1024] = "";
-	struct glock_dump out = { take_line, text };
+	struct glock_dump out = { .line = take_line, .arg = text };
 
 	glock_table_freeze(f->table);
 	assert_int_equal(nq(f, EX, GL_ASYNC, &gh), 0);
 	glock_callback(f->gl, SH);
 	pass(350000);
 	fake_grant(f, EX);
-	glock_table_dump(f->table, &out);
+	assert_false(glock_table_dump(f->table, &out));
 	assert_string_equal(
 		text, "G:  s:UN n:2/2015c f:ldrFnqo t:EX d:SH/350 r:1 m:10|"
 		      " H: s:EX f:aW e:0 w:350|");
 	glock_table_thaw(f->table);
 	f->at_once = true;
 	glock_dq(&gh);
+}
+
+#define DUMPED 3000u
+
+/* Counts the glocks of one kind by number, each below DUMPED. */
+static void count_line(void *arg, const char *text)
+{
+	unsigned char *seen = arg;
+	unsigned long number;
+	const char *name = strstr(text, " n:3/");
+
+	if (!name)
+		return;
+	number = strtoul(name + 5, NULL, 16);
+	assert_true(number < 2 * DUMPED);
+	seen[number]++;
+}
+
+static void get_many(struct fake *f, struct glock **gl, unsigned from)
+{
+	static const struct glock_ops ops = { .type = LM_TYPE_RGRP };
+
+	for (unsigned i = from; i < from + DUMPED; i++)
+		assert_int_equal(glock_get(f->table, &ops, i, NULL, &gl[i]), 0);
+}
+
+/*
+ * In steps, between which the table grows: what was there all the time is
+ * dumped once, what has come meanwhile at most once.
+ */
+static void test_dump_of_many(void **state)
+{
+	static unsigned char seen[2 * DUMPED];
+	static struct glock *gl[2 * DUMPED];
+	struct glock_dump out = { .line = count_line, .arg = seen };
+	struct fake *f = *state;
+
+	get_many(f, gl, 0);
+	assert_true(glock_table_dump(f->table, &out));
+	get_many(f, gl, DUMPED);
+	while (glock_table_dump(f->table, &out))
+		;
+	for (unsigned i = 0; i < DUMPED; i++)
+		assert_int_equal(seen[i], 1);
+	for (unsigned i = DUMPED; i < 2 * DUMPED; i++)
+		assert_true(seen[i] <= 1);
+	/* The next one begins anew. */
+	memset(seen, 0, sizeof(seen));
+	while (glock_table_dump(f->table, &out))
+		;
+	for (unsigned i = 0; i < 2 * DUMPED; i++) {
+		assert_int_equal(seen[i], 1);
+		glock_put(gl[i]);
+		f->trace[0] = '\0';
+	}
+}
+
+/* Who waits is told with the time, oldest first; the young are not. */
+static void test_waits(void **state)
+{
+	struct glock_wait waits[2];
+	struct glock_holder a, b;
+	struct fake *f = *state;
+	uint64_t begun = clock_ns;
+
+	assert_int_equal(nq(f, SH, GL_ASYNC, &a), 0);
+	pass(SEC);
+	assert_int_equal(nq(f, EX, GL_ASYNC, &b), 0);
+	pass(SEC);
+	assert_int_equal(glock_table_waits(f->table, begun, waits, 2), 0);
+	assert_int_equal(glock_table_waits(f->table, begun + 1, waits, 2), 1);
+	assert_int_equal(waits[0].state, SH);
+	assert_int_equal(waits[0].number, FAKE_NUMBER);
+	assert_false(waits[0].demotion);
+	assert_true(waits[0].since_ns == begun);
+	assert_int_equal(glock_table_waits(f->table, clock_ns, waits, 1), 2);
+	assert_int_equal(waits[0].state, SH);
+	/* Granted, and wanted by others. */
+	fake_grant(f, SH);
+	glock_dq(&b);
+	pass(SEC);
+	glock_callback(f->gl, EX);
+	begun = clock_ns;
+	pass(SEC);
+	assert_int_equal(glock_table_waits(f->table, clock_ns, waits, 2), 1);
+	assert_true(waits[0].demotion);
+	assert_int_equal(waits[0].state, UN);
+	assert_true(waits[0].since_ns == begun);
+	f->at_once = true;
+	glock_dq(&a);
+	fake_work(f);
+	assert_int_equal(glock_table_waits(f->table, clock_ns, waits, 2), 0);
+}
+
+/* An administrator has said that locks are given away at once. */
+static void test_hold_is_changed(void **state)
+{
+	struct fake *f = *state;
+
+	cache(f, EX);
+	glock_table_set_hold(f->table, 0);
+	glock_callback(f->gl, EX);
+	fake_work(f);
+	fake_expect(f, "callback EX, invalidate UN, lock UN");
+	fake_grant(f, UN);
 }
 
 #define T(name) \
@@ -1180,6 +1285,9 @@ int main(void)
 		T(test_bound_without_idle_ones),
 		T(test_stats),
 		T(test_dump),
+		T(test_dump_of_many),
+		T(test_waits),
+		T(test_hold_is_changed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

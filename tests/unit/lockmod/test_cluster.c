@@ -467,10 +467,12 @@ static void *watchdog_main(void *arg)
 			continue;
 		}
 		for (unsigned n = 0; n < NODES; n++) {
-			struct glock_dump out = { print_line, &n };
+			struct glock_dump out = { .line = print_line,
+						  .arg = &n };
 
 			printf("member %u is %p\n", n, (void *)nodes[n].ls);
-			glock_table_dump(nodes[n].table, &out);
+			while (glock_table_dump(nodes[n].table, &out))
+				;
 		}
 		fakedlm_print(arg);
 		fflush(stdout);
