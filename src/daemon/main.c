@@ -27,6 +27,8 @@ static const struct verb verbs[] = {
 	{ "lockdump", lockdump_main, "its glocks" },
 	{ "gettune", gettune_main, "print its tunables" },
 	{ "settune", settune_main, "change one" },
+	{ "freeze", freeze_main, "keep a volume as it is, on all nodes" },
+	{ "unfreeze", unfreeze_main, "let changes go on" },
 	{ "withdraw", withdraw_main, "stop a mount at once" },
 	{ "dlm", dlm_main, "lockspaces, and locks by hand" },
 	{ "help", help_main, "this text, or that of a verb" },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * mount_cmds.c - the verbs of ugfs that ask a mount process: status, lockdump,
- * gettune, settune, withdraw.
+ * gettune, settune, freeze, unfreeze, withdraw.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -314,6 +314,65 @@ int settune_main(int argc, char **argv)
 	code = ask(&cmd, "settune", args, argv[optind], &result);
 	json_decref(result);
 	return code;
+}
+
+/* ---- freezing ---- */
+
+/* A question without arguments and without an end to its answer. */
+static int do_freeze(struct command *cmd, const char *verb, int argc,
+		     char **argv)
+{
+	struct mount_question q = {
+		.command = cmd->name,
+		.verb = verb,
+		.timeout_ms = -1,
+	};
+	json_t *result = NULL;
+	bool done;
+	int code = parse(cmd, argc, argv, &done);
+
+	if (code || done)
+		return code;
+	code = mount_ask(&q, argv[optind], &result);
+	json_decref(result);
+	return code;
+}
+
+int freeze_main(int argc, char **argv)
+{
+	struct command cmd = {
+		.name = "freeze",
+		.usage = "usage: ugfs freeze DIR|DEVICE|LOCKTABLE\n"
+			 "\n"
+			 "Freeze a volume on all nodes that have it mounted: "
+			 "what has been changed\n"
+			 "is written, and further changes wait for \"ugfs "
+			 "unfreeze\". Meanwhile\n"
+			 "the device can be copied.\n"
+			 "\n"
+			 "  -h, --help  this text\n",
+		.args_min = 1,
+		.args_max = 1,
+	};
+
+	return do_freeze(&cmd, "freeze", argc, argv);
+}
+
+int unfreeze_main(int argc, char **argv)
+{
+	struct command cmd = {
+		.name = "unfreeze",
+		.usage = "usage: ugfs unfreeze DIR|DEVICE|LOCKTABLE\n"
+			 "\n"
+			 "Thaw a volume, on the node that has frozen it: "
+			 "changes go on.\n"
+			 "\n"
+			 "  -h, --help  this text\n",
+		.args_min = 1,
+		.args_max = 1,
+	};
+
+	return do_freeze(&cmd, "unfreeze", argc, argv);
 }
 
 /* ---- withdraw ---- */

@@ -71,6 +71,12 @@ static void print_faults(FILE *out, const json_t *st)
 		fprintf(out, " ago, every access fails: %s\n",
 			text_of(st, "withdrawn"));
 	}
+	if (has(st, "frozen")) {
+		fputs("  frozen for ", out);
+		print_time(out, number_of(st, "frozen_for_ms"));
+		fprintf(out, " by %s: all changes wait\n",
+			text_of(st, "frozen"));
+	}
 	if (has(st, "expelled"))
 		fprintf(out, "  out of the cluster: %s\n",
 			text_of(st, "expelled"));

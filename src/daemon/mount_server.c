@@ -26,6 +26,7 @@ void mount_server_init(struct mount_server *server, const char *who,
 		.dir = dir,
 		.state_ns = now_ns(),
 	};
+	freezer_init(&server->freezer, who);
 	pthread_rwlock_init(&server->parts_lock, NULL);
 	pthread_mutex_init(&server->lock, NULL);
 }
@@ -34,6 +35,7 @@ void mount_server_fini(struct mount_server *server)
 {
 	pthread_mutex_destroy(&server->lock);
 	pthread_rwlock_destroy(&server->parts_lock);
+	freezer_fini(&server->freezer);
 }
 
 void mount_server_set(struct mount_server *server,

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "daemon/control.h"
+#include "daemon/freezer.h"
 #include "daemon/membership.h"
 #include "fs/fs.h"
 #include "fuse/session.h"
@@ -42,7 +43,8 @@ struct mount_server {
 	const char *dir;
 	pthread_rwlock_t parts_lock; /* parts; state is written with both */
 	struct mount_parts parts;
-	pthread_mutex_t lock; /* all that follows; inside of parts_lock */
+	struct freezer freezer; /* with a lock of its own */
+	pthread_mutex_t lock;	/* all that follows; inside of parts_lock */
 	enum mount_state state;
 	uint64_t state_ns;
 	bool withdrawn;

@@ -250,6 +250,53 @@ static void add_membership(json_t *root, json_t *waits, struct membership *m)
 	json_decref(status);
 }
 
+/* ---- frozen ---- */
+
+/* The name of the member with this slot; the membership is in root by now. */
+static const char *member_of_slot(const json_t *root, unsigned slot)
+{
+	const json_t *list, *m;
+	size_t i;
+
+	list = json_object_get(json_object_get(root, "cluster"), "members");
+	json_array_foreach(
+		list, i,
+		m) if (json_integer_value(json_object_get(m, "slot")) ==
+		       slot) return json_string_value(json_object_get(m,
+								      "name"));
+	return NULL;
+}
+
+static void add_frozen(json_t *root, json_t *waits, struct freezer *freezer)
+{
+	struct freezer_status st;
+	const char *by = "this node";
+
+	freezer_status(freezer, &st);
+	switch (st.state) {
+	case FREEZER_THAWED:
+		return;
+	case FREEZER_FREEZING:
+		add_wait(waits, "freeze", st.since_ns,
+			 "all nodes to come to rest, for a freeze by this "
+			 "node");
+		return;
+	case FREEZER_FROZEN:
+		break;
+	case FREEZER_FOLLOWING:
+		if (!st.at_rest) {
+			add_wait(waits, "freeze", st.since_ns,
+				 "changes under way to end, for a freeze by "
+				 "another node");
+			return;
+		}
+		by = st.slot ? member_of_slot(root, st.slot) : NULL;
+		break;
+	}
+	set_string(root, "frozen", by ? by : "another node");
+	json_object_set_new(root, "frozen_for_ms", ms_since(st.since_ns));
+}
+
 /* ---- all ---- */
 
 static void add_life(json_t *root, json_t *waits, struct mount_server *server)
@@ -280,6 +327,7 @@ json_t *mount_status(struct mount_server *server)
 	add_life(root, waits, server);
 	if (parts->membership)
 		add_membership(root, waits, parts->membership);
+	add_frozen(root, waits, &server->freezer);
 	if (parts->fs) {
 		add_volume(root, parts->fs);
 		add_glocks(root, waits, parts->fs);

@@ -264,6 +264,35 @@ static int run_settune(void *arg, struct control_call *call, const json_t *args)
 	return err;
 }
 
+/* ---- freezing ---- */
+
+/* Waits for other nodes: nothing of the process is held meanwhile. */
+static int run_freeze(void *arg, struct control_call *call, const json_t *args)
+{
+	struct mount_server *server = arg;
+	int err = control_args(call, args, "{}");
+
+	if (!err && !acquire_mounted(server, call))
+		return -EAGAIN;
+	if (err)
+		return err;
+	release(server);
+	err = freezer_freeze(&server->freezer, call);
+	return err ? err : control_result(call, json_true());
+}
+
+/* Also of a mount that has been unmounted, and waits for it. */
+static int run_unfreeze(void *arg, struct control_call *call,
+			const json_t *args)
+{
+	struct mount_server *server = arg;
+	int err = control_args(call, args, "{}");
+
+	if (!err)
+		err = freezer_thaw(&server->freezer, call);
+	return err ? err : control_result(call, json_true());
+}
+
 /* ---- withdraw ---- */
 
 static int run_withdraw(void *arg, struct control_call *call,
@@ -291,6 +320,8 @@ const struct control_verb mount_verbs[] = {
 	{ "lockstats", run_lockstats },
 	{ "gettune", run_gettune },
 	{ "settune", run_settune },
+	{ "freeze", run_freeze },
+	{ "unfreeze", run_unfreeze },
 	{ "withdraw", run_withdraw },
 	{ NULL, NULL },
 };

@@ -11,6 +11,7 @@
  *   fs_mount           replay
  *   mount(2)           requests queue from here on
  *   serve              "ready" goes to the command that waits
+ *   freezer_stop       a frozen volume is waited for to be thawed
  *   fs_unmount         everything on disk
  *   close the volume   before a fuseblk umount(2) returns, and before the run
  *                      file's lock falls with the exit
@@ -220,6 +221,7 @@ static void host_withdrawn(void *arg, const char *why)
 	struct process *p = arg;
 
 	mount_server_withdrawn(&p->server, why);
+	freezer_withdrawn(&p->server.freezer);
 	if (p->membership)
 		membership_withdrawn(p->membership);
 }
@@ -248,6 +250,13 @@ static void host_glock_wake(void *arg)
 	membership_glock_wake(p->membership);
 }
 
+static void host_freeze_wanted(void *arg)
+{
+	struct process *p = arg;
+
+	freezer_wanted(&p->server.freezer);
+}
+
 static int host_may_repair(void *arg, char *why, size_t why_len)
 {
 	struct process *p = arg;
@@ -272,6 +281,7 @@ static const struct fs_host_ops host_ops = {
 	.opened = host_opened,
 	.closing = host_closing,
 	.glock_wake = host_glock_wake,
+	.freeze_wanted = host_freeze_wanted,
 	.may_repair = host_may_repair,
 	.waits = host_waits,
 };
@@ -548,6 +558,8 @@ static int create_session(struct process *p)
 		return fail(p, EXIT_SYSTEM, "%s", strerror(-err));
 	atomic_store(&p->session, session);
 	show_session(p, session);
+	if (freezer_start(&p->server.freezer, p->fs, session))
+		return fail(p, EXIT_SYSTEM, "no threads can be made");
 	return EXIT_OK;
 }
 
@@ -583,6 +595,7 @@ static void close_volume(struct process *p)
 {
 	int err = 0;
 
+	freezer_stop(&p->server.freezer);
 	if (p->fs) {
 		workers_stop(&p->workers);
 		/* With other nodes host_closing() does it, later. */

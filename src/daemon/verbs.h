@@ -18,6 +18,8 @@ int status_main(int argc, char **argv);
 int lockdump_main(int argc, char **argv);
 int gettune_main(int argc, char **argv);
 int settune_main(int argc, char **argv);
+int freeze_main(int argc, char **argv);
+int unfreeze_main(int argc, char **argv);
 int withdraw_main(int argc, char **argv);
 
 /*

@@ -130,6 +130,11 @@ struct fs_host_ops {
 	/* glock_host.wake: see glock.h. */
 	void (*glock_wake)(void *arg);
 	/*
+	 * Another node wants to freeze the volume: call fs_freeze_follow()
+	 * soon, once it is mounted. Called from anywhere, must not wait.
+	 */
+	void (*freeze_wanted)(void *arg);
+	/*
 	 * May journals be replayed whose owners may have been members of an
 	 * earlier group? 0; -EAGAIN, with a sentence on what it waits for.
 	 */
@@ -202,6 +207,48 @@ int fs_recover_journal(struct fs *fs, unsigned jid);
 void fs_withdraw(struct fs *fs, const char *fmt, ...) ug_printf(2, 3);
 bool fs_is_withdrawn(const struct fs *fs);
 bool fs_is_readonly(const struct fs *fs);
+
+/* ---- freezing (freeze.c) ---- */
+
+/*
+ * A frozen volume is whole on disk on every node's account, needs no replay,
+ * and nothing is written to it: its device can be copied. Reading goes on;
+ * changes wait for the thaw. Not to be confused with fs_freeze(), which is
+ * about grants.
+ *
+ * Who calls something that may change the volume is between these two, of one
+ * thread: fs_setattr(), fs_make() and so on, fs_fsync(), fs_sync(). false: it
+ * is frozen, or being frozen; try again after the thaw. Not for what others
+ * wait for: fs_write() with FS_IO_MAPPED, fs_release().
+ */
+bool fs_change_begin(struct fs *fs);
+void fs_change_end(struct fs *fs);
+
+struct fs_freezer {
+	/* Asked several times a second: shall it be given up? */
+	bool (*give_up)(void *arg);
+	/* For fs_freeze_follow(): nothing is written any more; slot: of the
+	 * member that wants it, 0 if not known. */
+	void (*frozen)(void *arg, unsigned slot);
+	void *arg;
+};
+
+/*
+ * All from one thread, of a mounted volume, until it is unmounted, which must
+ * not be frozen then unless it has withdrawn.
+ *
+ * Freeze the whole cluster: 0, and it is frozen until fs_thaw_writes(). Else it
+ * is not: -EBUSY, with a sentence: another node freezes or has frozen it, or
+ * does not come to rest; -EINTR given up; -EIO.
+ */
+int fs_freeze_writes(struct fs *fs, const struct fs_freezer *who, char *why,
+		     size_t why_len);
+void fs_thaw_writes(struct fs *fs);
+/*
+ * As another node wants it, until it thaws, dies, or we withdraw. 0; -EBUSY:
+ * not frozen, to be tried again; -EINTR, -EIO.
+ */
+int fs_freeze_follow(struct fs *fs, const struct fs_freezer *who);
 
 /* ---- for administrators ---- */
 

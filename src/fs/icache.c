@@ -368,7 +368,7 @@ uint64_t icache_count(struct fs *fs)
 	return atomic_load(&fs->fs_icache->count);
 }
 
-bool icache_has_orphans(struct icache *ic)
+bool icache_has_orphans(struct icache *ic, bool or_open)
 {
 	struct inode *ip;
 	unsigned i, k;
@@ -382,7 +382,8 @@ bool icache_has_orphans(struct icache *ic)
 			for (ip = sh->buckets[k]; ip && !found;
 			     ip = ip->i_hash_next)
 				found = icache_wants_evict(ip) &&
-					!atomic_load(&ip->i_opens) &&
+					(or_open ||
+					 !atomic_load(&ip->i_opens)) &&
 					!state_has(ip, INODE_FREEING);
 		pthread_mutex_unlock(&sh->lock);
 	}

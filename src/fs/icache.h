@@ -26,6 +26,9 @@ bool icache_may_evict(struct fs *fs);
 /* As icache_drain_evict(), and wait a little for those of the latter kind. */
 void icache_drain_orphans(struct fs *fs);
 
+/* The same, also of those that are still open: their close may be under way. */
+void icache_drain_closing(struct fs *fs);
+
 /* Blocks of inodes that are queued for release: as good as free for statfs. */
 uint64_t icache_evict_blocks(struct fs *fs);
 

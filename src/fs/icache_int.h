@@ -61,8 +61,9 @@ void icache_leave_table(struct icache *ic, struct inode *ip);
 /*
  * Inodes without links or open handles that the kernel still counts: it has
  * forgotten them by now, or is about to, since their last name is gone.
+ * or_open: those with open handles as well.
  */
-bool icache_has_orphans(struct icache *ic);
+bool icache_has_orphans(struct icache *ic, bool or_open);
 
 /* Free the inode of this address from memory if it is idle and clean. */
 bool icache_reclaim(struct icache *ic, uint64_t addr);

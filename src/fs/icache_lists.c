@@ -23,6 +23,8 @@
  * machine. Somebody may also sit in the directory that was removed.
  */
 #define ORPHAN_PAUSES 100u
+/* And until handles of files that were closed are. */
+#define CLOSING_PAUSES 100u
 
 static uint64_t now_ns(void)
 {
@@ -245,7 +247,21 @@ bool icache_may_evict(struct fs *fs)
 	pthread_mutex_lock(&ic->lists);
 	queued = ic->evicting || !cds_list_empty(&ic->evict);
 	pthread_mutex_unlock(&ic->lists);
-	return queued || icache_has_orphans(ic);
+	return queued || icache_has_orphans(ic, false);
+}
+
+void icache_drain_closing(struct fs *fs)
+{
+	const struct timespec pause = { .tv_nsec = 10000000 };
+	unsigned i;
+
+	icache_drain_evict(fs);
+	for (i = 0;
+	     i < CLOSING_PAUSES && icache_has_orphans(fs->fs_icache, true);
+	     i++) {
+		nanosleep(&pause, NULL);
+		icache_drain_evict(fs);
+	}
 }
 
 void icache_drain_orphans(struct fs *fs)
@@ -254,7 +270,8 @@ void icache_drain_orphans(struct fs *fs)
 	unsigned i;
 
 	icache_drain_evict(fs);
-	for (i = 0; i < ORPHAN_PAUSES && icache_has_orphans(fs->fs_icache);
+	for (i = 0;
+	     i < ORPHAN_PAUSES && icache_has_orphans(fs->fs_icache, false);
 	     i++) {
 		nanosleep(&pause, NULL);
 		icache_drain_evict(fs);

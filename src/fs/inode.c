@@ -460,18 +460,11 @@ static void touch_locked(struct inode *ip)
 	pthread_rwlock_unlock(&ip->i_lock);
 }
 
-/*
- * A time is no reason to wait for a lock: the next reader comes soon enough.
- * Nor to take the lock from other nodes: in a cluster it is noted by the node
- * that has the inode for itself.
- */
-void inode_touch_atime(const struct fs_req *req, struct inode *ip)
+static void touch(struct inode *ip)
 {
 	struct fs *fs = ip->i_fs;
 	struct glock_holder gh;
 
-	if (fs->fs_opt.atime == FS_ATIME_NOATIME || fs->fs_rdonly)
-		return;
 	if (fs->fs_alone) {
 		touch_locked(ip);
 		return;
@@ -482,6 +475,22 @@ void inode_touch_atime(const struct fs_req *req, struct inode *ip)
 	if (!(atomic_load(&ip->i_state) & (INODE_FREEING | INODE_GONE)))
 		touch_locked(ip);
 	glock_dq(&gh);
+}
+
+/*
+ * A time is no reason to wait for a lock: the next reader comes soon enough.
+ * Nor to take the lock from other nodes: in a cluster it is noted by the node
+ * that has the inode for itself. Nor to keep anybody from a frozen volume.
+ */
+void inode_touch_atime(const struct fs_req *req, struct inode *ip)
+{
+	struct fs *fs = ip->i_fs;
+
+	if (fs->fs_opt.atime == FS_ATIME_NOATIME || fs->fs_rdonly ||
+	    !fs_change_begin(fs))
+		return;
+	touch(ip);
+	fs_change_end(fs);
 }
 
 uint64_t inode_nodeid(const struct inode *ip)

@@ -4,7 +4,7 @@
  *
  *   read the superblock               nothing is written up to here,
  *   find the journals                 whatever is wrong
- *   locks of the cluster (clusterlocks.c)
+ *   locks of the cluster (clusterlocks.c); a frozen volume is waited for
  *   alone: look at every journal      else: at our own
  *   dirty ones: recovery (recover.c)
  *   open the metadata tree
@@ -393,7 +393,8 @@ static int open_shared(struct fs *fs, bool *first, const struct why *why)
 	tune_glocks(fs);
 	glock_table_freeze(fs->fs_shared_glocks);
 	fs->fs_host->opened(fs->fs_host_arg, fs);
-	return cluster_locks_take(fs, first, why);
+	err = cluster_locks_take(fs, first, why);
+	return err ? err : freeze_join(fs, why);
 }
 
 static int mount_volume(struct fs *fs, const struct why *why)
@@ -446,6 +447,7 @@ static void close_shared(struct fs *fs)
 {
 	if (!fs->fs_shared_glocks)
 		return;
+	freeze_leave(fs);
 	cluster_locks_drop(fs);
 	fs->fs_host->closing(fs->fs_host_arg);
 	glock_table_destroy(fs->fs_shared_glocks);
@@ -464,6 +466,7 @@ static void free_fs(struct fs *fs)
 		iopool_destroy(fs->fs_pool);
 	pthread_rwlock_destroy(&fs->fs_journal_lock);
 	pthread_mutex_destroy(&fs->fs_recover_lock);
+	freeze_fini(fs);
 	free(fs->fs_who);
 	free(fs);
 }
@@ -487,6 +490,7 @@ int fs_mount(const struct fs_params *params, struct fs **fsp, char *why_text,
 		fs->fs_lockmod = *params->lockmod;
 	logmap_init(&fs->fs_logmap);
 	pthread_mutex_init(&fs->fs_recover_lock, NULL);
+	freeze_init(fs);
 	pthread_rwlock_init(&fs->fs_journal_lock, NULL);
 	fs->fs_who = strdup(params->who);
 	err = fs->fs_who

@@ -172,6 +172,9 @@ int recover_journal(struct fs *fs, struct journal_info *ji)
 		return err;
 	if (fs->fs_dev->readonly || fs->fs_opt.spectator)
 		return -EROFS;
+	/* Nothing is written; who froze it will see, and thaw. */
+	if (freeze_is_still(fs))
+		return -EAGAIN;
 	err = replay_journal(fs->fs_dev, fs->fs_geom.bsize, &ji->map,
 			     fs->fs_blocks, &ji->head, ji->who, &res);
 	if (!err)
@@ -195,7 +198,7 @@ static void adopt_statfs(struct fs *fs, struct journal_info *ji)
 {
 	int err;
 
-	if (!fs->fs_journal || fs_is_withdrawn(fs))
+	if (!fs->fs_journal || fs_is_withdrawn(fs) || freeze_is_still(fs))
 		return;
 	err = statfs_adopt(fs, ji->statfs_addr);
 	if (err)

@@ -82,6 +82,7 @@ void fs_withdraw(struct fs *fs, const char *fmt, ...)
 	if (fs->fs_journal)
 		journal_abort(fs->fs_journal, -EIO);
 	glock_table_withdraw(fs->fs_glocks);
+	freeze_withdrawn(fs);
 	if (fs->fs_host && fs->fs_host->withdrawn)
 		fs->fs_host->withdrawn(fs->fs_host_arg, why);
 }

@@ -13,6 +13,8 @@
  *   commit       every commit= seconds: merge of statfs, one log flush
  *   checkpoint   committed blocks in place while much of the log is live
  *   evict        inodes without links; memory of unreferenced inodes
+ *
+ * All of it rests while the volume is frozen.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -186,17 +188,17 @@ static void run_evict(struct fs *fs)
 	drop_idle_groups(fs);
 }
 
-void fs_work_run(struct fs *fs, enum fs_work work, bool now)
+/* Of a mount that writes nothing. */
+static void run_readonly(struct fs *fs, enum fs_work work)
 {
-	if (fs_is_withdrawn(fs))
-		return;
-	if (!fs->fs_journal) {
-		if (work == FS_WORK_EVICT)
-			shrink_inodes(fs);
-		else if (work == FS_WORK_WRITEBACK)
-			pagepool_shrink(fs);
-		return;
-	}
+	if (work == FS_WORK_EVICT)
+		shrink_inodes(fs);
+	else if (work == FS_WORK_WRITEBACK)
+		pagepool_shrink(fs);
+}
+
+static void run(struct fs *fs, enum fs_work work, bool now)
+{
 	switch (work) {
 	case FS_WORK_WRITEBACK:
 		run_writeback(fs, now);
@@ -213,6 +215,21 @@ void fs_work_run(struct fs *fs, enum fs_work work, bool now)
 	case FS_WORK_COUNT:
 		break;
 	}
+}
+
+void fs_work_run(struct fs *fs, enum fs_work work, bool now)
+{
+	if (fs_is_withdrawn(fs))
+		return;
+	if (!fs->fs_journal) {
+		run_readonly(fs, work);
+		return;
+	}
+	/* What it is not done now for is done in the seconds after the thaw. */
+	if (!freeze_work_begin(fs))
+		return;
+	run(fs, work, now);
+	freeze_work_end(fs);
 }
 
 int fs_writeback_all(struct fs *fs)

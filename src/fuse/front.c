@@ -212,6 +212,53 @@ static bool op_gives_back(uint32_t opcode)
 	}
 }
 
+/*
+ * What waits while the volume is frozen. Not what gives back, nor the kernel's
+ * dirty pages, which others may be waiting for.
+ */
+static bool op_changes(const struct fuse_request *req)
+{
+	switch (req->opcode) {
+	case FUSE_SETATTR:
+	case FUSE_SYMLINK:
+	case FUSE_MKNOD:
+	case FUSE_MKDIR:
+	case FUSE_UNLINK:
+	case FUSE_RMDIR:
+	case FUSE_RENAME:
+	case FUSE_RENAME2:
+	case FUSE_LINK:
+	case FUSE_CREATE:
+	case FUSE_TMPFILE:
+	case FUSE_SETXATTR:
+	case FUSE_REMOVEXATTR:
+	case FUSE_FALLOCATE:
+	case FUSE_COPY_FILE_RANGE:
+	case FUSE_FSYNC:
+	case FUSE_FSYNCDIR:
+	case FUSE_SYNCFS:
+		return true;
+	case FUSE_WRITE:
+		return !(req->write.write_flags & FUSE_WRITE_CACHE);
+	case FUSE_OPEN:
+		return req->open.flags & O_TRUNC;
+	default:
+		return false;
+	}
+}
+
+/* There is nothing to be written in a frozen volume, but for dirty pages. */
+static bool op_has_nothing_to_sync(struct fuse_front *front, uint32_t opcode)
+{
+	struct fs_stats st;
+
+	if (opcode != FUSE_FSYNC && opcode != FUSE_FSYNCDIR &&
+	    opcode != FUSE_SYNCFS)
+		return false;
+	fs_stats(front->fs, &st);
+	return !st.inodes_dirty;
+}
+
 /* What we hold is ours only while the cluster hears us (DESIGN 4.6). */
 static bool may_serve(const struct fuse_front *front)
 {
@@ -239,6 +286,23 @@ static void front_await(void *ctx)
 
 	if (front->await_service)
 		front->await_service(front->arg);
+}
+
+/* What is only to be answered (carry) has had its effect. */
+static int run(struct op *op, op_fn fn)
+{
+	struct fuse_front *front = op->front;
+	int err;
+
+	if (op->reply->carry || !op_changes(op->req))
+		return fn(op);
+	if (!fs_change_begin(front->fs))
+		return op_has_nothing_to_sync(front, op->req->opcode)
+			       ? fn(op)
+			       : FUSE_PARK;
+	err = fn(op);
+	fs_change_end(front->fs);
+	return err;
 }
 
 /* ---- waiting without a thread ---- */
@@ -290,7 +354,7 @@ static int serve(struct op *op)
 		return FUSE_LATER;
 	if (ug_unlikely(fs_is_withdrawn(op->front->fs)) && !gives_back)
 		return -EIO;
-	return fn(op);
+	return run(op, fn);
 }
 
 static int front_handle(void *ctx, const struct fuse_request *req,

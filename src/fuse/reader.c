@@ -83,6 +83,12 @@ static bool request_is_urgent(const struct fuse_request *req)
 	}
 }
 
+static void slot_refuse(struct fuse_session *session, struct fuse_slot *slot)
+{
+	session_answer(session, slot, -ENODEV);
+	slot_put(session->pool, slot);
+}
+
 static void slot_hand_over(struct fuse_session *session, struct fuse_slot *slot,
 			   int why)
 {
@@ -101,17 +107,25 @@ static void slot_hand_over(struct fuse_session *session, struct fuse_slot *slot,
 	if ((kind == LANE_NOTIFIER && session->notifier_closed) ||
 	    (kind == LANE_PATIENT && session->lockwaits_ended)) {
 		pthread_mutex_unlock(&session->lock);
-		session_answer(session, slot, -ENODEV);
-		slot_put(session->pool, slot);
+		slot_refuse(session, slot);
 		return;
 	}
-	if (interrupts_take(&session->interrupts, slot->req.unique))
-		slot->interrupted = true;
+	if (why == FUSE_PARK && session->parking_over) {
+		pthread_mutex_unlock(&session->lock);
+		slot_refuse(session, slot);
+		return;
+	}
+	/* One that comes from a lane may have been interrupted there. */
+	slot->interrupted |=
+		interrupts_take(&session->interrupts, slot->req.unique);
 	if (slot->interrupted) {
 		session->interrupts_queued = true;
 		pthread_cond_signal(&session->changed);
 	}
-	lane_push(session->lanes[kind].lane, slot);
+	if (why == FUSE_PARK && session->parking)
+		cds_list_add_tail(&slot->link, &session->parked);
+	else
+		lane_push(session->lanes[kind].lane, slot);
 	pthread_mutex_unlock(&session->lock);
 }
 
@@ -156,6 +170,20 @@ void session_serve_later(void *arg, struct fuse_slot *slot)
 		slot_hand_over(own->session, slot, -EAGAIN);
 }
 
+/* lock held. */
+static bool parked_interrupt(struct fuse_session *session, uint64_t unique)
+{
+	struct fuse_slot *slot;
+
+	cds_list_for_each_entry (slot, &session->parked, link) {
+		if (slot->req.unique != unique)
+			continue;
+		slot->interrupted = true;
+		return true;
+	}
+	return false;
+}
+
 static void session_interrupt(struct fuse_session *session, uint64_t unique)
 {
 	bool found = false;
@@ -163,7 +191,9 @@ static void session_interrupt(struct fuse_session *session, uint64_t unique)
 	pthread_mutex_lock(&session->lock);
 	for (unsigned i = 0; i < LANES && !found; i++)
 		found = lane_interrupt(session->lanes[i].lane, unique);
-	found = found || lockwait_interrupt_locked(session, unique);
+	if (!found)
+		found = parked_interrupt(session, unique) ||
+			lockwait_interrupt_locked(session, unique);
 	if (found) {
 		session->interrupts_queued = true;
 		pthread_cond_signal(&session->changed);
@@ -213,8 +243,8 @@ static void reader_try(struct reader *reader)
 	slot->reply.carry = 0;
 	slot->reply.parks = 0;
 	slot->reply.fill.begun = false;
-	slot->interrupted = false;
 	slot->served = false;
+	slot->interrupted = false;
 	result = slot_serve(reader->session, slot, FUSE_INLINE);
 	if (result == -EAGAIN || result > 0) {
 		reader_hand_over(reader, result);

@@ -23,8 +23,8 @@
  *
  * The session knows nothing of files: the handler does.
  *
- * Threads: stop, invalidate, waits and stats from any thread, the rest from
- *one. Source: DESIGN 6; docs/spec/fuse.md 1, 3, 8.8.
+ * Threads: stop, invalidate, park, waits and stats from any thread, the rest
+ *from one. Source: DESIGN 6; docs/spec/fuse.md 1, 3, 8.8.
  */
 #ifndef UG_FUSE_SESSION_H
 #define UG_FUSE_SESSION_H
@@ -60,6 +60,12 @@ enum fuse_place {
  */
 #define FUSE_LATER 2
 /*
+ * From an inline or worker call, before any effect: call me again on the work
+ * lane after fuse_session_park(false), without holding a thread until then. If
+ * requests are not parked, at once.
+ */
+#define FUSE_PARK 3
+/*
  * From a worker call: call me again, as a worker, when fuse_reply_resume() has
  * been called for this reply. That may be before the call has returned.
  */
@@ -75,10 +81,10 @@ struct fuse_handler {
 	int (*start)(void *ctx, const struct fuse_agreed *agreed);
 	/*
 	 * Serve a request: 0 with reply filled in, or a negative errno for the
-	 * caller, -EAGAIN or FUSE_TO_NOTIFIER as above. body_len and data_len
-	 * are 0 on entry. For a request without an answer the result is
-	 * ignored. Called from many threads at once. INTERRUPT, INIT, DESTROY
-	 * and opcodes without a name never come here.
+	 * caller, -EAGAIN, FUSE_TO_NOTIFIER or FUSE_PARK as above. body_len and
+	 * data_len are 0 on entry. For a request without an answer the result
+	 * is ignored. Called from many threads at once. INTERRUPT, INIT,
+	 * DESTROY and opcodes without a name never come here.
 	 */
 	int (*handle)(void *ctx, const struct fuse_request *req,
 		      struct fuse_reply *reply, enum fuse_place place);
@@ -186,6 +192,14 @@ void fuse_session_destroy(struct fuse_session *session);
  */
 void fuse_session_invalidate(struct fuse_session *session, uint64_t nodeid,
 			     bool data);
+
+/*
+ * Keep those that ask for it (FUSE_PARK), from now on; or let them go on. Call
+ * it before what they wait for is there, and after it has gone. A parked
+ * request that is interrupted is answered EINTR after a second.
+ */
+void fuse_session_park(struct fuse_session *session, bool park);
+#define FUSE_PARK_PATIENCE_MS 1000u
 
 /* Powers of two of nanoseconds: [i] counts times in [2^i, 2^(i+1)). */
 #define FUSE_HISTOGRAM 40u

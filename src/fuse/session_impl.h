@@ -62,9 +62,12 @@ struct fuse_session {
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* ending, readers_alive, interrupts_queued */
 	struct interrupts interrupts;
-	bool interrupts_queued; /* a queued or parked one is marked */
-	struct cds_list_head lockwaits;
-	bool lockwaits_ended; /* nothing is parked any more */
+	bool interrupts_queued; /* one that is queued, or waits, is marked */
+	struct cds_list_head parked; /* slots */
+	bool parking;
+	bool parking_over; /* the session ends: nobody waits any more */
+	struct cds_list_head lockwaits; /* slots, lockwait.c */
+	bool lockwaits_ended;		/* nobody is put there any more */
 	unsigned readers_alive;
 	bool notifier_closed; /* no request goes there any more */
 	bool lanes_closed;    /* nor from one of the others to another */

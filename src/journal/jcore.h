@@ -117,6 +117,7 @@ struct journal {
 	pthread_cond_t gate_opened;
 	pthread_cond_t trans_ended; /* for who waits for open to go down */
 	bool ended;		    /* journal_shutdown() */
+	bool frozen;		    /* from journal_freeze() to the thaw */
 	uint32_t reserved; /* log blocks promised to open transactions */
 	uint32_t revokes_reserved;
 	struct jturn space; /* who makes room in the log for a transaction */

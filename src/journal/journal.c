@@ -186,8 +186,11 @@ int journal_create(const struct journal_params *params, struct journal **jp)
 	return 0;
 }
 
-/* Nothing is left to be flushed or written: now say that the log is clean. */
-static int write_unmount_header(struct journal *j)
+/*
+ * Nothing is left to be flushed or written: now say that the log is clean.
+ * flags: of the header, beside that.
+ */
+static int write_unmount_header(struct journal *j, uint32_t flags)
 {
 	int err = 0;
 
@@ -199,10 +202,9 @@ static int write_unmount_header(struct journal *j)
 	} else if (j->dirty) {
 		ug_assert(batch_is_empty(j->running));
 		ug_assert(cds_list_empty(&j->live));
-		err = journal_commit(j, GFS2_LOG_HEAD_UNMOUNT |
-						GFS2_LOG_HEAD_FLUSH_SHUTDOWN);
+		err = journal_commit(j, GFS2_LOG_HEAD_UNMOUNT | flags);
 	}
-	if (!err)
+	if (!err && (flags & GFS2_LOG_HEAD_FLUSH_SHUTDOWN))
 		j->ended = true;
 	jturn_give(&j->flush);
 	pthread_mutex_unlock(&j->lock);
@@ -217,7 +219,33 @@ int journal_shutdown(struct journal *j)
 
 	if (err)
 		return err;
-	return write_unmount_header(j);
+	return write_unmount_header(j, GFS2_LOG_HEAD_FLUSH_SHUTDOWN);
+}
+
+int journal_freeze(struct journal *j)
+{
+	int err;
+
+	pthread_mutex_lock(&j->lock);
+	j->frozen = true;
+	while (j->open && !journal_has_failed(j))
+		pthread_cond_wait(&j->trans_ended, &j->lock);
+	pthread_mutex_unlock(&j->lock);
+	err = journal_writeback(j, 0);
+	if (!err)
+		err = write_unmount_header(j, GFS2_LOG_HEAD_FLUSH_FREEZE);
+	if (err)
+		journal_thaw(j);
+	return err;
+}
+
+/* The next flush makes the log dirty again, with the next sequence. */
+void journal_thaw(struct journal *j)
+{
+	pthread_mutex_lock(&j->lock);
+	j->frozen = false;
+	pthread_cond_broadcast(&j->gate_opened);
+	pthread_mutex_unlock(&j->lock);
 }
 
 void journal_abort(struct journal *j, int err)

@@ -202,6 +202,14 @@ int journal_writeback_owner(struct journal *j, struct buf_owner *owner);
 int journal_shutdown(struct journal *j);
 
 /*
+ * The same, but for a while: from now on trans_begin() waits, and when this
+ * returns nothing is written any more until journal_thaw(), as long as nobody
+ * frees or flushes what he has not begun. 0; -EIO; -ENOMEM: it goes on.
+ */
+int journal_freeze(struct journal *j);
+void journal_thaw(struct journal *j);
+
+/*
  * Stop without writing anything more (withdraw, tests): as if the journal had
  * failed with err, but ops->failed() is not called. Waits for I/O under way,
  * except its caller's. May be called from anywhere: within a transaction, from

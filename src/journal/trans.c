@@ -19,6 +19,8 @@
  * meanwhile, and who comes later waits behind him: a large transaction is not
  * starved by a stream of small ones.
  *
+ * A frozen journal is as one whose gate is closed until the thaw.
+ *
  * The gate: a flush closes it, waits until no transaction is open, splices,
  * opens it. So no flush can contain half a transaction.
  */
@@ -101,7 +103,7 @@ static int wait_to_begin(struct journal *j, uint64_t wanted, unsigned flags)
 			err = -EAGAIN;
 			break;
 		}
-		if (j->gate_closed) {
+		if (j->gate_closed || j->frozen) {
 			pthread_cond_wait(&j->gate_opened, &j->lock);
 			continue;
 		}
@@ -124,7 +126,7 @@ static int wait_to_begin(struct journal *j, uint64_t wanted, unsigned flags)
 
 static bool can_begin_now(struct journal *j, uint64_t wanted)
 {
-	return !check_can_begin(j, wanted) && !j->gate_closed &&
+	return !check_can_begin(j, wanted) && !j->gate_closed && !j->frozen &&
 	       !j->space.jt_taken && log_has_room(j, wanted);
 }
 
@@ -351,7 +353,7 @@ uint64_t trans_end(struct trans *tr)
 		j->stats.transactions++;
 		want_flush = flush_becomes_wanted(j);
 	}
-	if (ug_unlikely(j->gate_closed || j->space.jt_taken))
+	if (ug_unlikely(j->gate_closed || j->frozen || j->space.jt_taken))
 		pthread_cond_broadcast(&j->trans_ended);
 	pthread_mutex_unlock(&j->lock);
 	tr->tr_journal = NULL;

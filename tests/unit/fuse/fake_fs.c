@@ -313,3 +313,17 @@ void fs_statfs(struct fs *fs, struct fs_statfs *out)
 	note("statfs", NULL, NULL);
 	*out = (struct fs_statfs){ .blocks = 9, .bsize = 4096 };
 }
+
+bool fs_change_begin(struct fs *fs)
+{
+	return true;
+}
+
+void fs_change_end(struct fs *fs)
+{
+}
+
+void fs_stats(struct fs *fs, struct fs_stats *out)
+{
+	*out = (struct fs_stats){ 0 };
+}

@@ -38,6 +38,7 @@ struct rig {
 	pthread_cond_t changed;
 	bool gate_open;
 	unsigned at_gate;
+	bool park; /* FSYNCs are to wait */
 	bool mute; /* nothing may be answered but FORGET, so to say */
 	unsigned forgets;
 	bool ready;
@@ -105,6 +106,8 @@ static int handle_locked(struct rig *rig, const struct fuse_request *req,
 	rig->last_place = place;
 	if (rig->mute && req->opcode != FUSE_FORGET)
 		return FUSE_LATER;
+	if (rig->park && req->opcode == FUSE_FSYNC)
+		return FUSE_PARK;
 	switch (req->opcode) {
 	case FUSE_FSYNC:
 		return wait_at_gate(rig, place);
@@ -307,6 +310,13 @@ static void rig_set_mute(struct rig *rig, bool mute)
 	pthread_mutex_lock(&rig->lock);
 	rig->mute = mute;
 	pthread_cond_broadcast(&rig->changed);
+	pthread_mutex_unlock(&rig->lock);
+}
+
+static void rig_set_park(struct rig *rig, bool park)
+{
+	pthread_mutex_lock(&rig->lock);
+	rig->park = park;
 	pthread_mutex_unlock(&rig->lock);
 }
 
@@ -748,6 +758,65 @@ static void test_later_is_interrupted(void **state)
 	rig_expect(rig, second, 0);
 }
 
+/* Parked requests hold no thread, keep nobody up, and go on when told to. */
+static void test_parked(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t unique, getattr;
+	int error;
+
+	rig_open_gate(rig);
+	fuse_session_park(rig->session, true);
+	rig_set_park(rig, true);
+	for (unsigned i = 0; i < 100; i++)
+		rig_send_fsync(rig);
+	getattr = rig_send_getattr(rig);
+	rig_expect(rig, getattr, 0);
+	rig_expect_silence(rig);
+	rig_set_park(rig, false);
+	fuse_session_park(rig->session, false);
+	for (unsigned i = 0; i < 100; i++) {
+		rig_answer(rig, &unique, &error);
+		assert_int_equal(error, 0);
+	}
+}
+
+/* A killed task's request is answered before that; the others stay. */
+static void test_parked_is_interrupted(void **state)
+{
+	struct rig *rig = *state;
+	struct fuse_interrupt_in in;
+	uint64_t first, second;
+
+	rig_open_gate(rig);
+	fuse_session_park(rig->session, true);
+	rig_set_park(rig, true);
+	first = rig_send_fsync(rig);
+	second = rig_send_fsync(rig);
+	in.unique = first;
+	rig_send(rig, FUSE_INTERRUPT, &in, sizeof(in), "", 0);
+	rig_expect(rig, first, -EINTR);
+	rig_set_park(rig, false);
+	fuse_session_park(rig->session, false);
+	rig_expect(rig, second, 0);
+}
+
+/* A session that ends does not wait for a thaw. */
+static void test_stop_while_parked(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t unique;
+	int error;
+
+	fuse_session_park(rig->session, true);
+	rig_set_park(rig, true);
+	rig_send_fsync(rig);
+	rig_expect_silence(rig);
+	fuse_session_stop(rig->session);
+	rig_answer(rig, &unique, &error);
+	assert_int_equal(error, -ENODEV);
+}
+
 /* The end of a session waits for the right, too, and loses no request. */
 static void test_stop_while_mute(void **state)
 {
@@ -842,6 +911,9 @@ int main(void)
 		RUNNING(test_later),
 		RUNNING(test_answer_is_late),
 		RUNNING(test_stop_while_mute),
+		RUNNING(test_parked),
+		RUNNING(test_parked_is_interrupted),
+		RUNNING(test_stop_while_parked),
 		RUNNING(test_destroy_is_answered_last),
 		cmocka_unit_test_setup_teardown(test_bounded_requests,
 						setup_bounded, teardown),

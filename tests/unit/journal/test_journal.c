@@ -94,6 +94,52 @@ static void test_clean_end(void **state)
 	assert_int_equal(jt_on_device(&f->jt, 6), 78);
 }
 
+/* A frozen log needs no replay, and takes nothing until the thaw. */
+static void test_freeze(void **state)
+{
+	struct fixture *f = *state;
+	struct trans tr;
+
+	jt_set(&f->jt, 5, 77);
+	assert_int_equal(journal_freeze(f->jt.j), 0);
+	assert_int_equal(jt_on_device(&f->jt, 5), 77);
+	assert_int_equal(trans_begin(f->jt.j, &tr, 1, 0, TRANS_NOWAIT),
+			 -EAGAIN);
+	jf_crash_and_reopen(f);
+	assert_true(f->jt.head.clean);
+	assert_int_equal(f->jt.head.flags & GFS2_LOG_HEAD_FLUSH_FREEZE,
+			 GFS2_LOG_HEAD_FLUSH_FREEZE);
+	assert_int_equal(f->jt.replayed.blocks_replayed, 0);
+}
+
+static void *job_set(void *arg)
+{
+	struct job *job = arg;
+
+	jt_set(&job->f->jt, job->arg, 78);
+	atomic_store(&job->done, true);
+	return NULL;
+}
+
+/* Who waits goes on, and the log with the next sequence. */
+static void test_thaw(void **state)
+{
+	struct fixture *f = *state;
+	struct job job;
+
+	jt_set(&f->jt, 5, 77);
+	assert_int_equal(journal_freeze(f->jt.j), 0);
+	job_start(&job, f, job_set, 6);
+	usleep(20000);
+	assert_false(atomic_load(&job.done));
+	journal_thaw(f->jt.j);
+	job_join(&job);
+	assert_int_equal(jf_flush(f), 0);
+	jf_crash_and_reopen(f);
+	assert_int_equal(f->jt.replayed.blocks_replayed, 1);
+	assert_int_equal(jt_on_device(&f->jt, 6), 78);
+}
+
 struct adder {
 	pthread_t thread;
 	struct fixture *f;
@@ -331,6 +377,8 @@ int main(void)
 		T(test_uncommitted_does_not),
 		T(test_unused_costs_nothing),
 		T(test_clean_end),
+		T(test_freeze),
+		T(test_thaw),
 		T(test_two_add_one_buffer),
 		T(test_header_carries_statfs),
 		T(test_jid_is_stamped),
