@@ -221,9 +221,12 @@ static void check_glock(const struct glock *gl)
 	/* Nobody waits without a reason that somebody will end. */
 	ug_assert(!waiting || granted ||
 		  (gl->gl_flags & (GLF_BUSY | GLF_QUEUED | GLF_RECALLING)));
-	/* The same for another node, when nobody has the glock. */
+	/*
+	 * The same for another node, when nobody has the glock. A pin: its wish
+	 * is being told to the object, in glock_callback().
+	 */
 	ug_assert(!(gl->gl_flags & (GLF_DEMOTE | GLF_PENDING_DEMOTE)) ||
-		  granted ||
+		  granted || gl->gl_pins ||
 		  (gl->gl_flags &
 		   (GLF_BUSY | GLF_QUEUED | GLF_RECALLING | GLF_WITHDRAWN)));
 	ug_assert(!(gl->gl_flags & GLF_PENDING_DEMOTE) ||
