@@ -45,6 +45,10 @@ for w in a b c; do
 	writer $w &
 	writers="${writers:-} $!"
 done
+at_work() {
+	[ -e mnt/a.last ] && [ -e mnt/b.last ] && [ -e mnt/c.last ]
+}
+wait_for 60 "all writers at work" at_work
 for i in 1 2 3; do
 	check "freeze" timeout "$(patiently 60)" "$UGFS" freeze mnt
 	is_frozen || fail "status says $("$UGFS" status mnt)"
