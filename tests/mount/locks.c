@@ -92,7 +92,10 @@ static pid_t child(void (*work)(int fd))
 	pid_t pid;
 	char c;
 
-	if (pipe(ready) || (pid = fork()) < 0)
+	if (pipe(ready))
+		die("pipe");
+	pid = fork();
+	if (pid < 0)
 		die("fork");
 	if (!pid) {
 		close(ready[0]);
