@@ -227,9 +227,9 @@ int evict_inode(struct inode *ip)
 
 /*
  * Is it what the bitmap says? Reading it is what checks block type and
- * address; what is wrong has been logged then.
+ * address, and makes it known that it has no links; what is wrong is logged.
  */
-static bool is_unlinked_inode(struct inode *ip)
+static void look_at_unlinked(struct inode *ip)
 {
 	static const struct fs_req req = { 0 };
 	struct glock_holder gh;
@@ -240,7 +240,7 @@ static bool is_unlinked_inode(struct inode *ip)
 			"block %" PRIu64 ": unlinked in the bitmap, but no "
 			"dinode that can be read; left alone, see fsck.gfs2",
 			ip->i_addr);
-		return false;
+		return;
 	}
 	nlink = ip->i_nlink;
 	inode_unlock(&gh);
@@ -249,23 +249,34 @@ static bool is_unlinked_inode(struct inode *ip)
 			"inode %" PRIu64 ": unlinked in the bitmap, but has "
 			"%u links; left alone, see fsck.gfs2",
 			ip->i_addr, nlink);
-	return nlink == 0;
+}
+
+/*
+ * NULL: it is being released already, perhaps by what this very thread has yet
+ * to do, so it is not waited for.
+ */
+static int get_left_behind(struct fs *fs, uint64_t addr, struct inode **ipp)
+{
+	int err = inode_get(fs, addr, 0, true, ipp);
+
+	if (!err)
+		return 0;
+	*ipp = NULL;
+	return err == -ESTALE || err == -EAGAIN ? 0 : err;
 }
 
 int evict_unlinked(struct fs *fs, uint64_t addr, void *arg)
 {
 	struct inode *ip;
-	int err;
+	int err = get_left_behind(fs, addr, &ip);
 
-	err = inode_get(fs, addr, 0, false, &ip);
 	if (err)
-		return err == -ESTALE ? 0 : err;
-	if (!is_unlinked_inode(ip)) {
-		inode_put(ip);
-		return 0;
-	}
+		return err;
 	/* With the last reference it is queued for release. */
-	inode_put(ip);
+	if (ip) {
+		look_at_unlinked(ip);
+		inode_put(ip);
+	}
 	icache_run_evict(fs);
 	return fs_is_withdrawn(fs) ? -EIO : 0;
 }
@@ -273,14 +284,14 @@ int evict_unlinked(struct fs *fs, uint64_t addr, void *arg)
 int evict_left_behind(struct fs *fs, uint64_t addr, void *arg)
 {
 	struct inode *ip;
-	int err = inode_get(fs, addr, 0, false, &ip);
+	int err = get_left_behind(fs, addr, &ip);
 
 	if (err)
-		return err == -ESTALE ? 0 : err;
-	if (!atomic_load(&ip->i_opens)) {
+		return err;
+	if (ip && !atomic_load(&ip->i_opens))
 		icache_check_links(ip);
-		icache_run_evict(fs);
-	}
-	inode_put(ip);
+	icache_run_evict(fs);
+	if (ip)
+		inode_put(ip);
 	return fs_is_withdrawn(fs) ? -EIO : 0;
 }
