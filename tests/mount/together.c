@@ -101,6 +101,10 @@ static void *writer(void *arg)
 	for (unsigned long i = 0; i < rounds; i++)
 		for (unsigned page = who; page < PAGES; page += WRITERS)
 			put(who, fd, mapped, page, buf);
+	if (mapped)
+		munmap(mapped, SIZE);
+	close(fd);
+	free(buf);
 	return NULL;
 }
 
@@ -147,6 +151,7 @@ static void *reader(void *arg)
 			munmap(mapped, SIZE);
 		close(fd);
 	}
+	free(buf);
 	return NULL;
 }
 
@@ -216,6 +221,10 @@ static void check_end(void)
 			die("direct read", page);
 		look(buf, page, last);
 	}
+	munmap(mapped, SIZE);
+	close(direct);
+	close(fd);
+	free(buf);
 }
 
 int main(int argc, char **argv)
