@@ -325,13 +325,11 @@ static int write_owner(struct journal *j, struct buf_owner *owner, bool *wrote)
 	int err = 0;
 
 	while (!err && pick_owner(j, owner)) {
-		if (journal_has_failed(j)) {
-			finish_writing(j, false);
-			return -EIO;
-		}
 		if (j->inplace->count) {
 			*wrote = true;
 			err = write_picked(j);
+		} else if (journal_has_failed(j)) {
+			err = -EIO;
 		} else {
 			err = flush_what_blocks(j);
 		}

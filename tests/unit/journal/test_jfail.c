@@ -269,6 +269,23 @@ static void test_abort_within_transaction(void **state)
 	assert_int_equal(atomic_load(&f->jt.failed_calls), 0);
 }
 
+/*
+ * Withdrawn between the flush of a demotion and its writing in place. The
+ * teardown finds each buffer that was not given back.
+ */
+static void test_demotion_of_failed(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t writes;
+
+	jt_set(&f->jt, 1, 1);
+	assert_int_equal(journal_flush(f->jt.j, UINT64_MAX), 0);
+	journal_abort(f->jt.j, -EIO);
+	writes = fault_seen(f->fault, LAYER_WRITE);
+	assert_int_equal(journal_writeback_owner(f->jt.j, &f->jt.owner), -EIO);
+	assert_int_equal(fault_seen(f->fault, LAYER_WRITE), writes);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -283,6 +300,7 @@ int main(void)
 		T(test_abort_from_failed),
 		T(test_abort_from_callback),
 		T(test_abort_within_transaction),
+		T(test_demotion_of_failed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
