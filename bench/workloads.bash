@@ -9,10 +9,6 @@ timed() {
 	seconds=$(calc "$EPOCHREALTIME - $begin")
 }
 
-calc() {
-	awk "BEGIN { printf \"%.6f\", $1 }"
-}
-
 # The process's own time between cpu_begin and cpu_end, in microseconds.
 cpu_begin() {
 	read -r user_begin sys_begin < <(volume_cpu)
