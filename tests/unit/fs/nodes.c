@@ -244,11 +244,22 @@ void nodes_cut(struct nodes *n, unsigned i)
 	fs_withdraw(n->node[i].fs, "the test kills it");
 }
 
+/* Every survivor, as in life: one replays, all clean up. */
+static void recover(struct node *node, unsigned jid)
+{
+	int err;
+
+	do {
+		err = fs_recover_journal(node->fs, jid);
+	} while (err == -EAGAIN);
+	if (err)
+		die("recovery", strerror(-err));
+}
+
 void nodes_bury(struct nodes *n, unsigned i)
 {
 	struct node *node = &n->node[i];
 	unsigned jid = node->jid;
-	int err = -EAGAIN;
 
 	stop_workers(node);
 	lockmod_dlm_cut(node->dlm);
@@ -259,14 +270,9 @@ void nodes_bury(struct nodes *n, unsigned i)
 	fs_unmount(node->fs);
 	node->fs = NULL;
 	free_node(node);
-	/* Each in turn tries, as in life. */
-	for (unsigned k = 0; err; k = (k + 1) % NODES_MAX) {
-		if (!n->node[k].fs)
-			continue;
-		err = fs_recover_journal(n->node[k].fs, jid);
-		if (err && err != -EAGAIN)
-			die("recovery", strerror(-err));
-	}
+	for (unsigned k = 0; k < NODES_MAX; k++)
+		if (n->node[k].fs)
+			recover(&n->node[k], jid);
 	for (unsigned k = 0; k < NODES_MAX; k++)
 		if (n->node[k].fs)
 			fs_thaw(n->node[k].fs);

@@ -55,7 +55,7 @@ void nodes_unmount(struct nodes *n, unsigned i);
  * Node i dies, in two steps. nodes_cut(): from now on nothing of it reaches the
  * volume, and its calls fail; the others' grants are frozen. nodes_bury(), when
  * no call is running on it any more: it is gone with its memory and its locks,
- * another node replays its journal, all go on.
+ * another node replays its journal, all look for what it has left, and go on.
  */
 void nodes_cut(struct nodes *n, unsigned i);
 void nodes_bury(struct nodes *n, unsigned i);
