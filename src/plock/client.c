@@ -177,6 +177,7 @@ static void call_free(struct plock_engine *engine, struct call *call)
 		at = &(*at)->owner_next;
 	*at = call->owner_next;
 	engine->call_count--;
+	engine->answered_count -= call->answered;
 	cds_list_del(&call->list);
 	cds_list_del(&call->waiting);
 	if (!engine->spare_call)
@@ -230,10 +231,8 @@ int client_call(struct plock_engine *engine, struct plock_event *event)
 	call = call_add(engine, file, event);
 	event->call.id = call->id;
 	engine->counts.calls++;
-	if (is_unlock(&call->op) && engine->stopped) {
-		plock_answer(engine, call, 0, NULL);
-		call->answered = true;
-	}
+	if (engine->stopped)
+		client_answer_unlock(engine, call);
 	if (first)
 		client_send_next(engine, file);
 	return 0;
@@ -497,13 +496,19 @@ int client_cancel(struct plock_engine *engine, uint64_t id, int status)
 	return 0;
 }
 
-/* Its caller goes on; the call ends when it is done. */
+/*
+ * Its caller goes on; the call ends when it is done. Who does nothing but
+ * unlock while this lasts would make ever more of them: at some number it
+ * waits.
+ */
 void client_answer_unlock(struct plock_engine *engine, struct call *call)
 {
-	if (call->answered || !is_unlock(&call->op))
+	if (call->answered || !is_unlock(&call->op) ||
+	    engine->answered_count >= engine->config.kept_max)
 		return;
 	plock_answer(engine, call, 0, NULL);
 	call->answered = true;
+	engine->answered_count++;
 }
 
 void client_answer_unlocks(struct plock_engine *engine, struct file *file)

@@ -40,6 +40,8 @@ int plock_engine_new(const struct plock_config *config,
 		engine->config.stay_ns = PLOCK_STAY_NS;
 	if (!engine->config.probe_ns)
 		engine->config.probe_ns = PLOCK_PROBE_NS;
+	if (!engine->config.kept_max)
+		engine->config.kept_max = PLOCK_KEPT_MAX;
 	CDS_INIT_LIST_HEAD(&engine->idle);
 	CDS_INIT_LIST_HEAD(&engine->runnable);
 	CDS_INIT_LIST_HEAD(&engine->waiting);
@@ -56,24 +58,14 @@ int plock_engine_new(const struct plock_config *config,
 	return 0;
 }
 
-static void free_parked(struct cds_list_head *list)
-{
-	struct parked *parked, *next;
-
-	cds_list_for_each_entry_safe (parked, next, list, list) {
-		cds_list_del(&parked->list);
-		free(parked);
-	}
-}
-
 void plock_engine_free(struct plock_engine *engine)
 {
 	if (!engine)
 		return;
 	calls_free(engine);
 	files_free(engine);
-	free_parked(&engine->future);
-	free_parked(&engine->questions);
+	parked_free_all(engine, &engine->future);
+	parked_free_all(engine, &engine->questions);
 	ranges_free(engine->ranges);
 	free(engine->own);
 	free(engine->spare_file);
@@ -143,17 +135,6 @@ int plock_reserve(struct plock_engine *engine)
 		return -ENOMEM;
 	return plock_reserve_updates(engine,
 				     UPDATES_OF_A_STEP + engine->node_count);
-}
-
-struct parked *parked_new(struct plock_engine *engine,
-			  const struct plock_msg *msg)
-{
-	struct parked *parked = engine->spare_parked;
-
-	ug_assert(parked);
-	engine->spare_parked = NULL;
-	parked->msg = *msg;
-	return parked;
 }
 
 void plock_updates_free(struct plock_updates *out)
@@ -251,8 +232,7 @@ static int dispatch(struct plock_engine *engine, const struct plock_msg *msg)
 {
 	switch (msg->type) {
 	case PLOCK_MSG_ACQUIRE:
-		home_acquire(engine, msg);
-		return 0;
+		return home_acquire(engine, msg);
 	case PLOCK_MSG_SERVES:
 		client_serves(engine, msg);
 		return 0;
@@ -305,11 +285,11 @@ int plock_handle(struct plock_engine *engine, const struct plock_msg *msg)
 
 	if (error)
 		return error;
-	if (belongs_to_epoch(msg->type) && msg->epoch > engine->epoch) {
-		cds_list_add_tail(&parked_new(engine, msg)->list,
-				  &engine->future);
-		return 0;
-	}
+	if (belongs_to_epoch(msg->type) && msg->epoch > engine->epoch)
+		return parked_keep(engine, &engine->future, msg,
+				   engine->config.kept_max)
+			       ? -EAGAIN
+			       : 0;
 	if (!member_is(engine, msg->from))
 		return 0; /* gone: it says nothing that counts any more */
 	if (belongs_to_epoch(msg->type) && msg->epoch < engine->epoch &&

@@ -11,6 +11,7 @@
  *	lend.c	    read locks that others grant
  *	epoch.c	    members come and go
  *	probe.c	    deadlocks across members
+ *	parked.c    messages that wait
  */
 #ifndef UG_PLOCK_ENGINE_H
 #define UG_PLOCK_ENGINE_H
@@ -46,6 +47,12 @@ struct call {
 struct parked {
 	struct cds_list_head list;
 	struct plock_msg msg;
+};
+
+/* Who has sent messages that are parked. */
+struct sender {
+	uint64_t node;
+	size_t kept; /* 0: this record is unused */
 };
 
 enum file_role {
@@ -113,6 +120,7 @@ struct plock_engine {
 	struct call **calls_by_owner;
 	uint32_t call_mask;
 	uint32_t call_count;
+	size_t answered_count; /* of them those that are answered */
 	uint64_t next_id;
 	struct cds_list_head waiting; /* SETs that may wait, in order of */
 	struct cds_list_head probed;  /* probe_ns; those that have probed */
@@ -128,6 +136,9 @@ struct plock_engine {
 	struct call *spare_call;
 	struct parked *spare_parked;
 
+	/* members, and those that are none yet or no more */
+	struct sender senders[2 * PLOCK_NODES_MAX];
+
 	/* members */
 	uint64_t epoch; /* 0: none yet */
 	uint64_t *nodes;
@@ -142,6 +153,7 @@ struct plock_engine {
 	unsigned moving; /* files with a TAKEN to come */
 	uint64_t last_gen;
 	struct cds_list_head future;	/* messages of epochs to come */
+	bool future_due;		/* some may be of this one by now */
 	struct cds_list_head questions; /* ACQUIREs before the barrier */
 	/*
 	 * Who was a member at any time since we last knew all serialisers of
@@ -172,8 +184,6 @@ void plock_trace(struct plock_engine *engine, const char *fmt, ...)
 			plock_trace(engine, __VA_ARGS__);        \
 	} while (0)
 int plock_handle(struct plock_engine *engine, const struct plock_msg *msg);
-struct parked *parked_new(struct plock_engine *engine,
-			  const struct plock_msg *msg);
 
 /* file.c */
 int files_init(struct plock_engine *engine);
@@ -226,8 +236,6 @@ bool serve_answer_done(struct plock_engine *engine);
 void serve_bounce(struct plock_engine *engine, const struct plock_msg *msg);
 bool serve_is_blocked(const struct plock_engine *engine,
 		      const struct file *file);
-void serve_park(struct plock_engine *engine, struct file *file,
-		const struct plock_msg *msg);
 /* Do one thing of a file that can go on. False: there is none. */
 bool serve_run(struct plock_engine *engine);
 void serve_forget_node(struct plock_engine *engine, struct file *file,
@@ -240,7 +248,7 @@ bool serve_has_writers(const struct plock_engine *engine,
 /* home.c */
 uint64_t home_of(const struct plock_engine *engine, uint64_t number);
 void home_freed(struct plock_engine *engine, const struct plock_msg *msg);
-void home_acquire(struct plock_engine *engine, const struct plock_msg *msg);
+int home_acquire(struct plock_engine *engine, const struct plock_msg *msg);
 void home_release(struct plock_engine *engine, const struct plock_msg *msg);
 void home_moved(struct plock_engine *engine, const struct plock_msg *msg);
 int home_register(struct plock_engine *engine, const struct plock_msg *msg);
@@ -287,6 +295,17 @@ void epoch_try_done(struct plock_engine *engine);
 int epoch_released(struct plock_engine *engine, uint64_t node);
 /* Handle one message that has waited for its epoch. False: there is none. */
 bool epoch_run(struct plock_engine *engine, int *error);
+
+/* parked.c */
+/*
+ * Keep a copy at the end of the list, after plock_reserve(). -ENOBUFS: "most"
+ * of its sender are kept, in whatever list.
+ */
+int parked_keep(struct plock_engine *engine, struct cds_list_head *list,
+		const struct plock_msg *msg, size_t most);
+/* Out of its list. */
+void parked_free(struct plock_engine *engine, struct parked *parked);
+void parked_free_all(struct plock_engine *engine, struct cds_list_head *list);
 
 /* probe.c */
 void probe_start(struct plock_engine *engine, struct call *call);

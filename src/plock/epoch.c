@@ -133,16 +133,6 @@ static void client_file(struct plock_engine *engine, struct file *file)
 		client_ask(engine, file);
 }
 
-static void drop_questions(struct plock_engine *engine)
-{
-	struct parked *parked, *next;
-
-	cds_list_for_each_entry_safe (parked, next, &engine->questions, list) {
-		cds_list_del(&parked->list);
-		free(parked);
-	}
-}
-
 static void see(struct plock_engine *engine)
 {
 	for (unsigned i = 0; engine->seen && i < engine->node_count; i++) {
@@ -165,7 +155,8 @@ static void begin(struct plock_engine *engine, const struct change *change)
 	engine->settled = false;
 	engine->done_sent = false;
 	engine->done_count = 0;
-	drop_questions(engine);
+	engine->future_due = true;
+	parked_free_all(engine, &engine->questions);
 	see(engine);
 	cds_list_for_each_entry (file, &engine->idle, idle) {
 		file->asking = false;
@@ -289,8 +280,7 @@ static bool handle_first(struct plock_engine *engine, struct parked *parked,
 	*error = plock_handle(engine, &msg);
 	if (*error == -ENOMEM)
 		return true;
-	cds_list_del(&parked->list);
-	free(parked);
+	parked_free(engine, parked);
 	return true;
 }
 
@@ -302,9 +292,12 @@ bool epoch_run(struct plock_engine *engine, int *error)
 {
 	struct parked *parked;
 
-	cds_list_for_each_entry (parked, &engine->future, list) {
-		if (parked->msg.epoch <= engine->epoch)
-			return handle_first(engine, parked, error);
+	if (engine->future_due) {
+		cds_list_for_each_entry (parked, &engine->future, list) {
+			if (parked->msg.epoch <= engine->epoch)
+				return handle_first(engine, parked, error);
+		}
+		engine->future_due = false;
 	}
 	if (!engine->settled || list_empty(&engine->questions))
 		return false;

@@ -27,10 +27,7 @@ int files_init(struct plock_engine *engine)
 
 static void file_free(struct plock_engine *engine, struct file *file)
 {
-	struct parked *parked, *next;
-
-	cds_list_for_each_entry_safe (parked, next, &file->parked, list)
-		free(parked);
+	parked_free_all(engine, &file->parked);
 	for (unsigned t = 0; t < PLOCK_TABLES; t++)
 		range_table_clear(engine->ranges, &file->tables[t]);
 	free(file);

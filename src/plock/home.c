@@ -92,18 +92,18 @@ static void take_over(struct plock_engine *engine, struct file *file)
 	      (unsigned long long)file->number, file->closed ? ", closed" : "");
 }
 
-void home_acquire(struct plock_engine *engine, const struct plock_msg *msg)
+int home_acquire(struct plock_engine *engine, const struct plock_msg *msg)
 {
 	struct plock_msg *reply;
 	struct file *file;
 
 	if (home_of(engine, msg->number) != engine->config.node)
-		return;
-	if (!engine->settled) {
-		cds_list_add_tail(&parked_new(engine, msg)->list,
-				  &engine->questions);
-		return;
-	}
+		return 0;
+	if (!engine->settled)
+		return parked_keep(engine, &engine->questions, msg,
+				   2 * engine->config.kept_max)
+			       ? -EBADMSG
+			       : 0;
 	file = file_open(engine, msg->number);
 	if (!file->home_node && !nobody_unknown(engine, msg->number) &&
 	    file->role == FILE_CLIENT)
@@ -113,6 +113,7 @@ void home_acquire(struct plock_engine *engine, const struct plock_msg *msg)
 	reply = plock_send(engine, msg->from, PLOCK_MSG_SERVES, file);
 	reply->node = file->home_node;
 	reply->gen = file->home_gen;
+	return 0;
 }
 
 void home_release(struct plock_engine *engine, const struct plock_msg *msg)

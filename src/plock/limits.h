@@ -59,6 +59,14 @@
 #define PROBE_AGAIN_NS 5000000000u
 #endif
 
+/*
+ * Messages of one member that are kept for later (half a kilobyte each); twice
+ * as many if they are unlocks or questions to a home, which cannot be refused.
+ * Also unlocks of processes here that are answered before they are done: who
+ * unlocks when so many are left waits for its turn.
+ */
+#define PLOCK_KEPT_MAX (1u << 20)
+
 /* Waits on the way of a probe: longer deadlocks go unnoticed. */
 #define PLOCK_HOPS 8
 

@@ -204,6 +204,7 @@ struct plock_config {
 	uint64_t idle_ns;  /* a file unused for so long is forgotten; 0: 10 s */
 	uint64_t stay_ns;  /* a file moves not before; 0: 10 ms */
 	uint64_t probe_ns; /* who waits so long looks for a deadlock; 0: 1 s */
+	size_t kept_max;   /* messages kept of one member; 0: PLOCK_KEPT_MAX */
 	/* One line without newline per decision; NULL = none. */
 	void (*trace)(void *arg, const char *line);
 	void *trace_arg;
@@ -220,7 +221,9 @@ void plock_engine_free(struct plock_engine *engine);
  * Take one event; updates are appended to out. 0; -ENOMEM: nothing has changed
  * that giving the event again would not mend. -EINVAL: no such call, no legal
  * range; MEMBERS without us, or of an old epoch. -ENOENT: CANCEL: it has been
- * answered. -EBADMSG: no member says that.
+ * answered. -EBADMSG: no member says that, or so much. -EAGAIN: MESSAGE of an
+ * epoch to come, and enough of its sender is kept: give it again after the next
+ * MEMBERS, and nothing of that sender before it.
  */
 int plock_step(struct plock_engine *engine, struct plock_event *event,
 	       struct plock_updates *out);

@@ -152,19 +152,26 @@ static void execute(struct plock_engine *engine, struct file *file,
 
 /*
  * An unlock of a file that is closed changes nothing that anybody could see
- * before it is open: who asked may go on.
+ * before it is open: who asked may go on. A lock can be refused if too much is
+ * kept of its sender; an unlock cannot.
  */
-void serve_park(struct plock_engine *engine, struct file *file,
+static int park(struct plock_engine *engine, struct file *file,
 		const struct plock_msg *msg)
 {
 	bool unlock = msg->op.kind == PLOCK_CLOSE ||
 		      (msg->op.kind == PLOCK_SET && msg->op.mode == RANGE_NONE);
+	size_t most = engine->config.kept_max;
 
-	cds_list_add_tail(&parked_new(engine, msg)->list, &file->parked);
+	if (parked_keep(engine, &file->parked, msg, unlock ? 2 * most : most)) {
+		if (unlock)
+			return -EBADMSG;
+		respond(engine, msg->from, msg->id, -ENOLCK, NULL);
+		return 0;
+	}
 	file->parked_count++;
-	if (file->role != FILE_SERVES || !file->closed || !unlock)
-		return;
-	respond(engine, msg->from, msg->id, PLOCK_LATER, NULL);
+	if (file->role == FILE_SERVES && file->closed && unlock)
+		respond(engine, msg->from, msg->id, PLOCK_LATER, NULL);
+	return 0;
 }
 
 static bool op_is_legal(const struct plock_op *op)
@@ -189,32 +196,32 @@ int serve_receive(struct plock_engine *engine, const struct plock_msg *msg)
 	    lend_needs_recall(file, &msg->op))
 		lend_recall(engine, file);
 	if (serve_is_blocked(engine, file) || !list_empty(&file->parked))
-		serve_park(engine, file, msg);
-	else
-		execute(engine, file, msg);
+		return park(engine, file, msg);
+	execute(engine, file, msg);
 	return 0;
 }
 
-static void unpark(struct file *file, struct parked *parked)
+static void unpark(struct plock_engine *engine, struct file *file,
+		   struct parked *parked)
 {
-	cds_list_del(&parked->list);
 	file->parked_count--;
-	free(parked);
+	parked_free(engine, parked);
 }
 
-static void unpark_node(struct file *file, uint64_t node)
+static void unpark_node(struct plock_engine *engine, struct file *file,
+			uint64_t node)
 {
 	struct parked *parked, *next;
 
 	cds_list_for_each_entry_safe (parked, next, &file->parked, list) {
 		if (parked->msg.from == node)
-			unpark(file, parked);
+			unpark(engine, file, parked);
 	}
 }
 
 void serve_unpark_own(struct plock_engine *engine, struct file *file)
 {
-	unpark_node(file, engine->config.node);
+	unpark_node(engine, file, engine->config.node);
 }
 
 int serve_cancel(struct plock_engine *engine, const struct plock_msg *msg)
@@ -228,7 +235,7 @@ int serve_cancel(struct plock_engine *engine, const struct plock_msg *msg)
 	cds_list_for_each_entry_safe (parked, next, &file->parked, list) {
 		if (parked->msg.from != msg->from || parked->msg.id != msg->id)
 			continue;
-		unpark(file, parked);
+		unpark(engine, file, parked);
 		respond(engine, msg->from, msg->id, msg->status, NULL);
 		return 0;
 	}
@@ -254,7 +261,7 @@ static bool run_parked(struct plock_engine *engine, struct file *file)
 			return true;
 	}
 	msg = parked->msg;
-	unpark(file, parked);
+	unpark(engine, file, parked);
 	if (file->role == FILE_SERVES && msg.gen == file->gen)
 		execute(engine, file, &msg);
 	else
@@ -280,7 +287,7 @@ bool serve_run(struct plock_engine *engine)
 void serve_forget_node(struct plock_engine *engine, struct file *file,
 		       uint64_t node)
 {
-	unpark_node(file, node);
+	unpark_node(engine, file, node);
 	for (unsigned t = 0; t < PLOCK_TABLES; t++)
 		range_drop_waits(engine->ranges, &file->tables[t], node);
 }

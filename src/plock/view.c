@@ -122,17 +122,36 @@ static void check_file(const struct plock_engine *engine,
 		ug_assert(!file_has_locks(file));
 }
 
+static size_t kept_in(const struct plock_engine *engine,
+		      const struct cds_list_head *list)
+{
+	const struct parked *parked;
+	size_t count = 0;
+
+	cds_list_for_each_entry (parked, list, list)
+		count += parked->msg.from != engine->config.node;
+	return count;
+}
+
 void plock_check(const struct plock_engine *engine)
 {
 	const struct file *file;
 	uint32_t files = 0, calls = 0, moving = 0;
+	size_t kept = 0;
 
 	cds_list_for_each_entry (file, &engine->idle, idle) {
 		check_file(engine, file);
 		files++;
 		calls += calls_of(file);
 		moving += file->role == FILE_MOVING;
+		kept += kept_in(engine, &file->parked);
 	}
+	kept += kept_in(engine, &engine->future);
+	kept += kept_in(engine, &engine->questions);
+	for (unsigned i = 0; i < UG_ARRAY_SIZE(engine->senders); i++)
+		kept -= engine->senders[i].kept;
+	ug_assert(!kept);
+	ug_assert(engine->answered_count <= engine->call_count);
 	ug_assert(files == engine->file_count);
 	ug_assert(calls == engine->call_count);
 	ug_assert(moving == engine->moving);

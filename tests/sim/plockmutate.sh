@@ -170,8 +170,8 @@ fault gen-not-looked-at serve.c \
 	'(file->role != FILE_CLIENT && msg->gen != file->gen)' 'false'
 fault parked-overtaken serve.c \
 	'if (serve_is_blocked(engine, file) || !list_empty(&file->parked))
-		serve_park' 'if (serve_is_blocked(engine, file))
-		serve_park'
+		return park' 'if (serve_is_blocked(engine, file))
+		return park'
 fault closed-decides serve.c \
 	'file->role != FILE_SERVES || file->closed ||' \
 	'file->role != FILE_SERVES ||'
@@ -180,7 +180,7 @@ fault recalling-decides serve.c \
 fault waits-of-the-dead-kept serve.c \
 	'		range_drop_waits(engine->ranges, &file->tables[t], node);' ';'
 fault cancel-misses-parked serve.c \
-	'		unpark(file, parked);
+	'		unpark(engine, file, parked);
 		respond' '		respond'
 
 # Homes
