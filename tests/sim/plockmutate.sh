@@ -41,7 +41,7 @@ link_mutant() {
 failing_unit() {
 	local name
 
-	for name in test_range test_model; do
+	for name in test_range test_model test_member; do
 		$cc $flags -o "$work/$name" "$work/unit/$name.o" \
 			"$work/unit/nomem.o" "$work"/engine/*.o $wrap -lcmocka \
 			-lpthread || exit 2

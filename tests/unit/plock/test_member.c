@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * test_kept.c - what is kept for later has a bound, whatever a member says.
+ * test_member.c - one member's part, the others are played: what chance hardly
+ * ever brings about, and what no member of ours would say.
  *
- * One engine, member 1, with a bound of MOST; members 2 and 3 are played.
+ * One engine, member 1, that keeps MOST messages of one sender; 2 and 3 are
+ * played.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,8 +21,10 @@
 struct story {
 	struct plock_engine *engine;
 	struct plock_updates out;
+	uint64_t now_ns;
 	uint64_t next_id;
-	uint64_t served; /* a file that member 1 serialises */
+	uint64_t call_id; /* of the last call */
+	uint64_t served;  /* a file that member 1 serialises */
 };
 
 static int step(struct story *s, struct plock_event *event)
@@ -28,7 +32,7 @@ static int step(struct story *s, struct plock_event *event)
 	int error;
 
 	s->out.count = 0;
-	event->now_ns = 1000;
+	event->now_ns = s->now_ns;
 	error = plock_step(s->engine, event, &s->out);
 	assert_false(s->out.more);
 	plock_check(s->engine);
@@ -42,6 +46,29 @@ static void members(struct story *s, uint64_t epoch)
 		.kind = PLOCK_EV_MEMBERS,
 		.members = { .epoch = epoch, .nodes = nodes, .count = 3 }
 	};
+
+	assert_int_equal(step(s, &event), 0);
+}
+
+/* The others are gone. */
+static void alone(struct story *s, uint64_t epoch)
+{
+	static const uint64_t nodes[] = { 1 }, gone[] = { 2, 3 };
+	struct plock_event event = { .kind = PLOCK_EV_MEMBERS,
+				     .members = { .epoch = epoch,
+						  .nodes = nodes,
+						  .count = 1,
+						  .gone = gone,
+						  .gone_count = 2 } };
+
+	assert_int_equal(step(s, &event), 0);
+	assert_true(plock_is_settled(s->engine));
+}
+
+static void released(struct story *s, uint64_t node)
+{
+	struct plock_event event = { .kind = PLOCK_EV_RELEASED,
+				     .released.node = node };
 
 	assert_int_equal(step(s, &event), 0);
 }
@@ -91,16 +118,25 @@ static unsigned answers(const struct story *s)
 	return n;
 }
 
-static void call(struct story *s, uint64_t number, enum range_mode mode)
+static void call_of(struct story *s, uint64_t number, uint64_t owner,
+		    enum range_mode mode)
 {
 	struct plock_event event = { .kind = PLOCK_EV_CALL };
 
 	event.call.number = number;
 	event.call.ctx = ++s->next_id;
-	event.call.op = (struct plock_op){
-		.kind = PLOCK_SET, .mode = mode, .owner = 1, .end = 9
-	};
+	event.call.op = (struct plock_op){ .kind = PLOCK_SET,
+					   .mode = mode,
+					   .wait = true,
+					   .owner = owner,
+					   .end = 9 };
 	assert_int_equal(step(s, &event), 0);
+	s->call_id = event.call.id;
+}
+
+static void call(struct story *s, uint64_t number, enum range_mode mode)
+{
+	call_of(s, number, 1, mode);
 }
 
 static void see(void *arg, const struct plock_file_info *info)
@@ -116,6 +152,7 @@ static void begin(struct story *s)
 	struct plock_config config = { .node = 1, .kept_max = MOST };
 
 	memset(s, 0, sizeof(*s));
+	s->now_ns = 1000;
 	assert_int_equal(plock_engine_new(&config, &s->engine), 0);
 	members(s, 1);
 	assert_int_equal(say_done(s, 2, 1), 0);
@@ -155,6 +192,7 @@ static int say_op(struct story *s, uint64_t from, enum range_mode mode)
 					  .id = ++s->next_id,
 					  .op = { .kind = PLOCK_SET,
 						  .mode = mode,
+						  .wait = true,
 						  .owner = s->next_id,
 						  .end = 9 } });
 }
@@ -257,6 +295,163 @@ static void test_unlocks_of_processes_here(void **state)
 	end(&s);
 }
 
+/* A file whose home is member 2: its number. */
+static uint64_t home_at_2(struct story *s)
+{
+	for (uint64_t number = 1000;; number++) {
+		call(s, number, RANGE_READ);
+		if (count(s, PLOCK_MSG_ACQUIRE, 0) &&
+		    s->out.list[0].msg.to == 2)
+			return number;
+	}
+}
+
+static int say_serves(struct story *s, uint64_t number, uint64_t node,
+		      uint64_t its_gen)
+{
+	return say(s, (struct plock_msg){ .type = PLOCK_MSG_SERVES,
+					  .from = 2,
+					  .epoch = 1,
+					  .number = number,
+					  .node = node,
+					  .gen = its_gen });
+}
+
+static int say_bounce(struct story *s, uint64_t number, uint64_t id,
+		      uint64_t old_gen, uint64_t new_gen)
+{
+	return say(s, (struct plock_msg){ .type = PLOCK_MSG_BOUNCE,
+					  .from = 2,
+					  .epoch = 1,
+					  .number = number,
+					  .id = id,
+					  .gen = old_gen,
+					  .node = 2,
+					  .node_gen = new_gen });
+}
+
+/*
+ * Member 2 has forgotten the file and serves it again, so both calls come back;
+ * with the first all are sent again, in order, those behind them after them,
+ * and the second means nothing.
+ */
+static void test_two_calls_come_back(void **state)
+{
+	uint64_t number, first, second, third;
+	struct story s;
+
+	(void)state;
+	begin(&s);
+	number = home_at_2(&s);
+	first = s.call_id;
+	call(&s, number, RANGE_NONE);
+	second = s.call_id;
+	assert_int_equal(say_serves(&s, number, 2, 5), 0);
+	assert_int_equal(count(&s, PLOCK_MSG_OP, 0), 2);
+
+	quorum(&s, false);
+	call(&s, number, RANGE_NONE);
+	third = s.call_id;
+	assert_int_equal(say_bounce(&s, number, first, 5, 7), 0);
+	assert_int_equal(s.out.count, 0);
+	quorum(&s, true);
+	assert_int_equal(s.out.count, 3);
+	assert_int_equal(s.out.list[0].msg.id, first);
+	assert_int_equal(s.out.list[1].msg.id, second);
+	assert_int_equal(s.out.list[2].msg.id, third);
+	assert_int_equal(s.out.list[1].msg.gen, 7);
+	assert_int_equal(say_bounce(&s, number, second, 5, 7), 0);
+	assert_int_equal(s.out.count, 0);
+	end(&s);
+}
+
+/* Its earlier calls may have been bounced: it is to send all again. */
+static void test_call_of_an_old_gen(void **state)
+{
+	struct story s;
+
+	(void)state;
+	begin(&s);
+	plock_visit(s.engine, see_gen, NULL, NULL, &s);
+	assert_int_equal(say(&s, (struct plock_msg){ .type = PLOCK_MSG_OP,
+						     .from = 2,
+						     .epoch = 1,
+						     .number = s.served,
+						     .gen = gen - 1,
+						     .id = 1,
+						     .op = { .kind = PLOCK_SET,
+							     .mode = RANGE_READ,
+							     .owner = 1,
+							     .end = 9 } }),
+			 0);
+	assert_int_equal(s.out.count, 1);
+	assert_int_equal(count(&s, PLOCK_MSG_BOUNCE, 0), 1);
+	end(&s);
+}
+
+/* Who is gone holds what it held, but does not get what it waited for. */
+static void test_waits_of_the_gone(void **state)
+{
+	struct story s;
+
+	(void)state;
+	begin(&s);
+	assert_int_equal(say_op(&s, 2, RANGE_WRITE), 0);
+	assert_int_equal(s.out.count, 0);
+	alone(&s, 2);
+	call(&s, s.served, RANGE_NONE);
+	assert_int_equal(answers(&s), 1);
+	call_of(&s, s.served, 2, RANGE_WRITE);
+	assert_int_equal(answers(&s), 1);
+	end(&s);
+}
+
+static unsigned locks(const struct story *s)
+{
+	struct plock_counts counts;
+
+	plock_count(s->engine, &counts);
+	return counts.ranges.locks;
+}
+
+/*
+ * A call that waits for the end of a release is sent again when all others are
+ * gone and the file comes back, closed. It is there once: cancelled it is no
+ * more.
+ */
+static void test_call_while_released(void **state)
+{
+	struct plock_event cancel = { .kind = PLOCK_EV_CANCEL };
+	struct plock_event tick = { .kind = PLOCK_EV_TICK };
+	struct story s;
+	uint64_t number;
+
+	(void)state;
+	begin(&s);
+	number = home_at_2(&s);
+	assert_int_equal(say_serves(&s, number, 1, 5), 0);
+	call(&s, number, RANGE_NONE);
+	assert_int_equal(answers(&s), 1);
+	s.now_ns += PLOCK_IDLE_NS;
+	assert_int_equal(step(&s, &tick), 0);
+	assert_int_equal(count(&s, PLOCK_MSG_RELEASE, 0), 1);
+	call(&s, number, RANGE_READ);
+	cancel.cancel.id = s.call_id;
+	quorum(&s, false);
+	call_of(&s, number, 2, RANGE_READ);
+	alone(&s, 2);
+	quorum(&s, true);
+	assert_int_equal(step(&s, &cancel), 0);
+	assert_int_equal(s.out.count, 1);
+	assert_int_equal(s.out.list[0].answer.status, -EINTR);
+	number = locks(&s);
+	released(&s, 2);
+	released(&s, 3);
+	assert_int_equal(answers(&s), 1);
+	assert_int_equal(locks(&s), number + 1);
+	end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +459,10 @@ int main(void)
 		cmocka_unit_test(test_calls_of_members),
 		cmocka_unit_test(test_questions_before_the_barrier),
 		cmocka_unit_test(test_unlocks_of_processes_here),
+		cmocka_unit_test(test_two_calls_come_back),
+		cmocka_unit_test(test_call_of_an_old_gen),
+		cmocka_unit_test(test_waits_of_the_gone),
+		cmocka_unit_test(test_call_while_released),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
