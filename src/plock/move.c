@@ -77,6 +77,21 @@ void records_send(struct plock_engine *engine, struct file *file,
 		c.msg->last = true;
 }
 
+/* No member that keeps to the protocol has granted both. */
+static bool is_in_conflict(const struct plock_engine *engine,
+			   const struct range_table *table,
+			   const struct range_lock *lock)
+{
+	struct range_request req = { .who = lock->who,
+				     .kind = lock->kind,
+				     .mode = lock->mode,
+				     .start = lock->start,
+				     .end = lock->end };
+	struct range_lock other;
+
+	return range_get(engine->ranges, table, &req, &other) == 1;
+}
+
 int records_put(struct plock_engine *engine, struct file *file,
 		const struct plock_msg *msg)
 {
@@ -88,9 +103,12 @@ int records_put(struct plock_engine *engine, struct file *file,
 					   .start = r->start,
 					   .end = r->end,
 					   .pid = r->pid };
-		int error = range_put(engine->ranges,
-				      &file->tables[r->table & 1], &lock);
+		struct range_table *table = &file->tables[r->table & 1];
+		int error;
 
+		if (is_in_conflict(engine, table, &lock))
+			return -EINVAL;
+		error = range_put(engine->ranges, table, &lock);
 		if (error)
 			return error == -EINVAL ? -EINVAL : -ENOMEM;
 	}
@@ -177,10 +195,10 @@ int move_receive_table(struct plock_engine *engine, const struct plock_msg *msg)
 	if (msg->epoch == engine->epoch) {
 		if (file->role != FILE_CLIENT)
 			return -EBADMSG;
+		file->taking_from = msg->from;
 		error = records_put(engine, file, msg);
 		if (error)
 			return error == -EINVAL ? -EBADMSG : error;
-		file->taking_from = msg->from;
 	}
 	if (!msg->last)
 		return 0;
