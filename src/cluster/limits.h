@@ -108,4 +108,9 @@
 #define LINK_RETRY_FIRST_NS 10000000u
 #define LINK_RETRY_LAST_NS 1000000000u
 
+/* Application locks */
+
+/* How soon something is tried again that found no memory. */
+#define PLOCKS_RETRY_US 10000u
+
 #endif

@@ -113,6 +113,17 @@ struct call *call_only(const struct plock_engine *engine, uint64_t owner)
 	return only;
 }
 
+bool plock_knows(const struct plock_engine *engine, uint64_t owner)
+{
+	struct range_owner who = { engine->config.node, owner };
+	const struct call *call =
+		engine->calls_by_owner[owner_slot(owner, engine->call_mask)];
+
+	while (call && call->op.owner != owner)
+		call = call->owner_next;
+	return call || range_knows(engine->ranges, &who);
+}
+
 /* For the search of range.h: of others' owners we do not know enough. */
 bool owner_is_stuck(void *arg, const struct range_owner *who)
 {

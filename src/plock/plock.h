@@ -231,6 +231,9 @@ int plock_step(struct plock_engine *engine, struct plock_event *event,
 /* When PLOCK_EV_TICK is due at the latest; UINT64_MAX = never. */
 uint64_t plock_wake_ns(const struct plock_engine *engine);
 
+/* This owner of ours holds something, or has a call that has not ended. */
+bool plock_knows(const struct plock_engine *engine, uint64_t owner);
+
 /* Looking inside */
 
 struct plock_file_info {

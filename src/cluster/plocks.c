@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * plocks.c - life of the application locks of a mount, and the door for its
+ * processes.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/compiler.h"
+#include "cluster/clock.h"
+#include "cluster/plocks_impl.h"
+
+/* The lock */
+
+void plocks_lock(struct plocks *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->now_ns = clock_now_ns();
+}
+
+/* One after the other: no thread has to wait until all are told. */
+static void tell(struct plocks *p)
+{
+	struct plock_result res;
+
+	while (p->done && plocks_next_answer(p, &res)) {
+		void (*done)(void *arg, const struct plock_result *res) =
+			p->done;
+		void *arg = p->arg;
+
+		p->telling++;
+		pthread_mutex_unlock(&p->lock);
+		done(arg, &res);
+		pthread_mutex_lock(&p->lock);
+		if (!--p->telling)
+			pthread_cond_broadcast(&p->told);
+	}
+}
+
+void plocks_unlock(struct plocks *p)
+{
+	tell(p);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Life */
+
+static int begin_alone(struct plocks *p)
+{
+	uint64_t self = 1;
+	struct plock_config config = { .node = self };
+	struct plock_event members = { .kind = PLOCK_EV_MEMBERS };
+	int err = plock_engine_new(&config, &p->engine);
+
+	if (err)
+		return err;
+	members.members.epoch = 1;
+	members.members.nodes = &self;
+	members.members.count = 1;
+	return plocks_step(p, &members);
+}
+
+static void free_all(struct plocks *p)
+{
+	plock_engine_free(p->engine);
+	plock_updates_free(&p->updates);
+	plocks_calls_free(p);
+	pthread_cond_destroy(&p->told);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+int plocks_create(const struct plocks_params *params, struct plocks **out)
+{
+	struct plocks *p;
+	int err;
+
+	if (params->ls)
+		return -EINVAL;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->told, NULL);
+	CDS_INIT_LIST_HEAD(&p->free_calls);
+	CDS_INIT_LIST_HEAD(&p->calls);
+	CDS_INIT_LIST_HEAD(&p->answers);
+	p->done = params->done;
+	p->arg = params->arg;
+	p->now_ns = clock_now_ns();
+	err = begin_alone(p);
+	if (err) {
+		free_all(p);
+		return err;
+	}
+	*out = p;
+	return 0;
+}
+
+void plocks_destroy(struct plocks *p)
+{
+	if (!p)
+		return;
+	plocks_lock(p);
+	p->done = NULL;
+	while (p->telling)
+		pthread_cond_wait(&p->told, &p->lock);
+	plocks_unlock(p);
+	free_all(p);
+}
+
+/* Calls */
+
+/* The answer is here already: nobody else is to be told. */
+static int take_answer(struct plocks *p, struct plocks_call *call,
+		       struct plock_result *res)
+{
+	*res = call->res;
+	plocks_call_free(p, call);
+	return 0;
+}
+
+static int give(struct plocks *p, uint64_t number, const struct plock_op *op,
+		struct plocks_call *call)
+{
+	struct plock_event event = { .kind = PLOCK_EV_CALL };
+	int err;
+
+	event.call.number = number;
+	event.call.op = *op;
+	event.call.ctx = call->id;
+	err = call->unlocks ? plocks_step_surely(p, &event)
+			    : plocks_step(p, &event);
+	call->engine_id = event.call.id;
+	return err;
+}
+
+static int answer_failed(const struct plock_op *op, uint64_t ctx,
+			 struct plock_result *res)
+{
+	*res = (struct plock_result){ .ctx = ctx };
+	res->status = plocks_op_unlocks(op) ? 0 : -EIO;
+	return 0;
+}
+
+/* While it waited for memory plocks_fail() may have answered it. */
+static int refused(struct plocks *p, struct plocks_call *call, int err)
+{
+	struct plock_result none = { .ctx = call->id };
+
+	if (call->state != CALL_GIVEN) {
+		plocks_call_answered(p, &none);
+		return -EINPROGRESS;
+	}
+	plocks_call_free(p, call);
+	return err;
+}
+
+static int make_call(struct plocks *p, uint64_t number,
+		     const struct plock_op *op, uint64_t ctx, uint64_t *id,
+		     struct plock_result *res)
+{
+	struct plocks_call *call;
+	int err;
+
+	if (p->failed)
+		return answer_failed(op, ctx, res);
+	call = plocks_call_new(p, ctx, op);
+	while (!call && plocks_op_unlocks(op)) {
+		plocks_rest(p);
+		call = plocks_call_new(p, ctx, op);
+	}
+	if (!call)
+		return -ENOMEM;
+	err = give(p, number, op, call);
+	if (err)
+		return refused(p, call, err);
+	if (call->state == CALL_ANSWERED)
+		return take_answer(p, call, res);
+	*id = call->id;
+	return -EINPROGRESS;
+}
+
+int plocks_call(struct plocks *p, uint64_t number, const struct plock_op *op,
+		uint64_t ctx, uint64_t *id, struct plock_result *res)
+{
+	int err;
+
+	atomic_store_explicit(&p->used, true, memory_order_release);
+	plocks_lock(p);
+	err = make_call(p, number, op, ctx, id, res);
+	plocks_unlock(p);
+	return err;
+}
+
+int plocks_cancel(struct plocks *p, uint64_t id)
+{
+	struct plock_event event = { .kind = PLOCK_EV_CANCEL };
+	struct plocks_call *call;
+	int err = -ENOENT;
+
+	plocks_lock(p);
+	call = plocks_call_find(p, id);
+	if (call && call->state == CALL_GIVEN) {
+		event.cancel.id = call->engine_id;
+		err = plocks_step_surely(p, &event);
+	}
+	plocks_unlock(p);
+	return err;
+}
+
+bool plocks_knows(struct plocks *p, enum plock_table table, uint64_t owner)
+{
+	bool knows;
+
+	if (!atomic_load_explicit(&p->used, memory_order_acquire))
+		return false;
+	pthread_mutex_lock(&p->lock);
+	knows = !p->failed && plock_knows(p->engine, owner);
+	pthread_mutex_unlock(&p->lock);
+	return knows;
+}
+
+void plocks_fail(struct plocks *p)
+{
+	plocks_lock(p);
+	p->failed = true;
+	plocks_calls_fail(p);
+	plocks_unlock(p);
+}
+
+uint64_t plocks_tick(struct plocks *p)
+{
+	struct plock_event event = { .kind = PLOCK_EV_TICK };
+	uint64_t wake;
+
+	plocks_lock(p);
+	if (plock_wake_ns(p->engine) <= p->now_ns || p->updates.more)
+		plocks_step(p, &event);
+	wake = p->updates.more ? p->now_ns : plock_wake_ns(p->engine);
+	plocks_unlock(p);
+	return wake;
+}
+
+/* Looking inside */
+
+void plocks_count(struct plocks *p, struct plock_counts *out)
+{
+	pthread_mutex_lock(&p->lock);
+	plock_count(p->engine, out);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void plocks_visit(struct plocks *p,
+		  void (*file)(void *arg, const struct plock_file_info *info),
+		  void (*lock)(void *arg, const struct plock_file_info *info,
+			       enum plock_table table,
+			       const struct range_lock *lock),
+		  void (*wait)(void *arg, const struct plock_file_info *info,
+			       enum plock_table table,
+			       const struct range_wait *wait),
+		  void *arg)
+{
+	pthread_mutex_lock(&p->lock);
+	plock_visit(p->engine, file, lock, wait, arg);
+	pthread_mutex_unlock(&p->lock);
+}
