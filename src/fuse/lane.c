@@ -267,7 +267,7 @@ unsigned lane_reap(struct lane *lane, uint64_t before_ns,
 
 	pthread_mutex_lock(&lane->lock);
 	cds_list_for_each_entry_safe (slot, next, &lane->queue, link) {
-		if (!slot->interrupted || slot->reply.carry)
+		if (!slot->interrupted || slot_has_had_effect(slot))
 			continue;
 		if (slot->read_ns >= before_ns) {
 			left++;

@@ -78,6 +78,15 @@ struct fuse_slot {
 	uint64_t read_ns; /* CLOCK_MONOTONIC when it was handed over */
 };
 
+/*
+ * May it have had its effect? Then it is answered with its own result: the
+ * kernel gives back only what it was told it has (a lookup, an open file).
+ */
+static inline bool slot_has_had_effect(const struct fuse_slot *slot)
+{
+	return slot->reply.carry || slot->served;
+}
+
 struct slot_pool;
 
 /* At most max slots exist. 0 or -ENOMEM. */

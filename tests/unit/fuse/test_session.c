@@ -41,6 +41,7 @@ struct rig {
 	bool park; /* FSYNCs are to wait */
 	bool mute; /* nothing may be answered but FORGET, so to say */
 	unsigned forgets;
+	unsigned put_off; /* served, and not to be answered yet */
 	bool ready;
 	enum fuse_place last_place;
 	bool data_aligned;
@@ -169,6 +170,8 @@ static int rig_may_answer(void *ctx, const struct fuse_request *req, int result)
 
 	pthread_mutex_lock(&rig->lock);
 	mute = rig->mute;
+	rig->put_off += mute;
+	pthread_cond_broadcast(&rig->changed);
 	pthread_mutex_unlock(&rig->lock);
 	return mute ? FUSE_LATER : result;
 }
@@ -758,6 +761,36 @@ static void test_later_is_interrupted(void **state)
 	rig_expect(rig, second, 0);
 }
 
+/*
+ * What has been served has had its effect (a file is open, say), and is never
+ * answered EINTR.
+ */
+static void test_served_is_not_interrupted(void **state)
+{
+	struct rig *rig = *state;
+	struct fuse_interrupt_in in;
+	uint64_t served, fresh;
+
+	served = rig_send_fsync(rig);
+	rig_wait_at_gate(rig, 1);
+	rig_set_mute(rig, true);
+	rig_open_gate(rig);
+	pthread_mutex_lock(&rig->lock);
+	while (!rig->put_off)
+		pthread_cond_wait(&rig->changed, &rig->lock);
+	pthread_mutex_unlock(&rig->lock);
+	in.unique = served;
+	rig_send(rig, FUSE_INTERRUPT, &in, sizeof(in), "", 0);
+	/* It is the turn of the older one before this one. */
+	fresh = rig_send_getattr(rig);
+	in.unique = fresh;
+	rig_send(rig, FUSE_INTERRUPT, &in, sizeof(in), "", 0);
+	rig_expect(rig, fresh, -EINTR);
+	rig_set_mute(rig, false);
+	rig_expect(rig, served, 0);
+	assert_int_equal(rig->at_gate, 1);
+}
+
 /* Parked requests hold no thread, keep nobody up, and go on when told to. */
 static void test_parked(void **state)
 {
@@ -920,6 +953,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_interrupt_of_the_stuck,
 						setup_impatient, teardown),
 		cmocka_unit_test_setup_teardown(test_later_is_interrupted,
+						setup_impatient, teardown),
+		cmocka_unit_test_setup_teardown(test_served_is_not_interrupted,
 						setup_impatient, teardown),
 		cmocka_unit_test_setup_teardown(test_old_kernel, setup,
 						teardown),
