@@ -109,12 +109,12 @@ static void file_free(struct copies *copies, struct copies_file *file)
 	free(file);
 }
 
-/* The oldest one that nobody needs, if there are too many. */
+/* Room for one more: the oldest that nobody needs goes, if there is one. */
 static void forget_oldest(struct copies *copies)
 {
 	struct copies_file *file;
 
-	if (copies->count <= copies->idle_max)
+	if (copies->count < copies->idle_max)
 		return;
 	cds_list_for_each_entry_reverse(file, &copies->used, used)
 	{
@@ -145,10 +145,11 @@ static struct copies_file *file_get(struct copies *copies, uint64_t nodeid)
 	CDS_INIT_LIST_HEAD(&file->waits);
 	if (copies->forgot)
 		kpages_set_all(&file->pages);
+	/* Before it is there: perhaps nobody needs any but this one. */
+	forget_oldest(copies);
 	cds_list_add(&file->chain, bucket_of(copies, nodeid));
 	cds_list_add(&file->used, &copies->used);
 	copies->count++;
-	forget_oldest(copies);
 	return file;
 }
 
