@@ -289,12 +289,8 @@ void lane_waits(struct lane *lane, struct fuse_waits *waits)
 	pthread_mutex_lock(&lane->lock);
 	cds_list_for_each_entry (serving, &lane->serving, link)
 		fuse_waits_add(waits, &serving->request);
-	cds_list_for_each_entry (slot, &lane->queue, link) {
-		struct fuse_wait wait = fuse_wait_of(&slot->req, slot->read_ns);
-
-		wait.queued = true;
-		fuse_waits_add(waits, &wait);
-	}
+	cds_list_for_each_entry (slot, &lane->queue, link)
+		fuse_waits_add_queued(waits, &slot->req, slot->read_ns);
 	pthread_mutex_unlock(&lane->lock);
 }
 

@@ -2,11 +2,14 @@
 /*
  * lockwait.c - requests that wait for something without a thread.
  *
- *	lane: handle() returns FUSE_LOCKWAIT --> session->lockwaits
- *	                                          |  fuse_reply_resume()
- *	                                          +--> granted lane: handle()
- *	                                          |  INTERRUPT, a second later
- *	                                          +--> give_up(), EINTR
+ *	lane: FUSE_LOCKWAIT --+
+ *	any: FUSE_PARK -------+--> session->parked
+ *	                            |  fuse_reply_resume()
+ *	                            +--> granted lane: handle()
+ *	                            |  fuse_session_park(false)
+ *	                            +--> work lane: handle()
+ *	                            |  INTERRUPT, a second later
+ *	                            +--> give_up(), EINTR
  *
  * fuse_reply_resume() comes once for each FUSE_LOCKWAIT, from a thread that may
  * hold locks of whoever it comes from; it may be faster than the lane's
@@ -25,6 +28,20 @@ static struct fuse_slot *slot_of(struct fuse_reply *reply)
 	return ug_container_of(reply, struct fuse_slot, reply);
 }
 
+static void park(struct fuse_session *session, struct fuse_slot *slot,
+		 bool for_thaw)
+{
+	slot->parked = true;
+	slot->for_thaw = for_thaw;
+	cds_list_add_tail(&slot->link, &session->parked);
+}
+
+static void unpark(struct fuse_slot *slot)
+{
+	cds_list_del(&slot->link);
+	slot->parked = false;
+}
+
 void fuse_reply_resume(struct fuse_reply *reply)
 {
 	struct fuse_slot *slot = slot_of(reply);
@@ -32,8 +49,7 @@ void fuse_reply_resume(struct fuse_reply *reply)
 
 	pthread_mutex_lock(&session->lock);
 	if (slot->parked) {
-		cds_list_del(&slot->link);
-		slot->parked = false;
+		unpark(slot);
 		lane_push(session->lanes[LANE_GRANTED].lane, slot);
 	} else {
 		slot->resumed = true;
@@ -57,29 +73,43 @@ void session_lockwait(struct fuse_session *session, struct fuse_slot *slot)
 	bool ended;
 
 	pthread_mutex_lock(&session->lock);
-	ended = session->lockwaits_ended;
+	ended = session->parking_over;
 	if (!ended && slot->resumed) {
 		lane_push(session->lanes[LANE_GRANTED].lane, slot);
 	} else if (!ended) {
-		slot->parked = true;
-		cds_list_add_tail(&slot->link, &session->lockwaits);
-		if (interrupts_take(&session->interrupts, slot->req.unique))
-			slot->interrupted = true;
-		if (slot->interrupted) {
-			session->interrupts_queued = true;
-			pthread_cond_signal(&session->changed);
-		}
+		session_interrupts_take(session, slot);
+		park(session, slot, false);
 	}
 	pthread_mutex_unlock(&session->lock);
 	if (ended)
 		give_up(session, slot, -ENODEV);
 }
 
+void lockwait_thaw_locked(struct fuse_session *session, struct fuse_slot *slot)
+{
+	park(session, slot, true);
+}
+
+void fuse_session_park(struct fuse_session *session, bool frozen)
+{
+	struct fuse_slot *slot, *next;
+
+	pthread_mutex_lock(&session->lock);
+	session->frozen = frozen;
+	cds_list_for_each_entry_safe (slot, next, &session->parked, link) {
+		if (frozen || !slot->for_thaw)
+			continue;
+		unpark(slot);
+		lane_push(session->lanes[LANE_WORK].lane, slot);
+	}
+	pthread_mutex_unlock(&session->lock);
+}
+
 bool lockwait_interrupt_locked(struct fuse_session *session, uint64_t unique)
 {
 	struct fuse_slot *slot;
 
-	cds_list_for_each_entry (slot, &session->lockwaits, link) {
+	cds_list_for_each_entry (slot, &session->parked, link) {
 		if (slot->req.unique == unique) {
 			slot->interrupted = true;
 			return true;
@@ -94,18 +124,26 @@ unsigned lockwait_reap_locked(struct fuse_session *session, uint64_t before_ns,
 	struct fuse_slot *slot, *next;
 	unsigned left = 0;
 
-	cds_list_for_each_entry_safe (slot, next, &session->lockwaits, link) {
+	cds_list_for_each_entry_safe (slot, next, &session->parked, link) {
 		if (!slot->interrupted)
 			continue;
 		if (slot->read_ns >= before_ns) {
 			left++;
 			continue;
 		}
-		cds_list_del(&slot->link);
-		slot->parked = false;
+		unpark(slot);
 		cds_list_add_tail(&slot->link, list);
 	}
 	return left;
+}
+
+void lockwait_waits_locked(struct fuse_session *session,
+			   struct fuse_waits *waits)
+{
+	const struct fuse_slot *slot;
+
+	cds_list_for_each_entry (slot, &session->parked, link)
+		fuse_waits_add_queued(waits, &slot->req, slot->read_ns);
 }
 
 void lockwait_answer(struct fuse_session *session, struct cds_list_head *list,
@@ -125,10 +163,9 @@ void lockwait_end(struct fuse_session *session)
 	CDS_LIST_HEAD(list);
 
 	pthread_mutex_lock(&session->lock);
-	session->lockwaits_ended = true;
-	cds_list_for_each_entry_safe (slot, next, &session->lockwaits, link) {
-		cds_list_del(&slot->link);
-		slot->parked = false;
+	session->parking_over = true;
+	cds_list_for_each_entry_safe (slot, next, &session->parked, link) {
+		unpark(slot);
 		cds_list_add_tail(&slot->link, &list);
 	}
 	pthread_mutex_unlock(&session->lock);

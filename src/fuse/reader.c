@@ -89,6 +89,18 @@ static void slot_refuse(struct fuse_session *session, struct fuse_slot *slot)
 	slot_put(session->pool, slot);
 }
 
+/* One that comes from a lane may have been interrupted there. */
+void session_interrupts_take(struct fuse_session *session,
+			     struct fuse_slot *slot)
+{
+	slot->interrupted |=
+		interrupts_take(&session->interrupts, slot->req.unique);
+	if (slot->interrupted) {
+		session->interrupts_queued = true;
+		pthread_cond_signal(&session->changed);
+	}
+}
+
 static void slot_hand_over(struct fuse_session *session, struct fuse_slot *slot,
 			   int why)
 {
@@ -105,25 +117,15 @@ static void slot_hand_over(struct fuse_session *session, struct fuse_slot *slot,
 
 	pthread_mutex_lock(&session->lock);
 	if ((kind == LANE_NOTIFIER && session->notifier_closed) ||
-	    (kind == LANE_PATIENT && session->lockwaits_ended)) {
+	    ((kind == LANE_PATIENT || why == FUSE_PARK) &&
+	     session->parking_over)) {
 		pthread_mutex_unlock(&session->lock);
 		slot_refuse(session, slot);
 		return;
 	}
-	if (why == FUSE_PARK && session->parking_over) {
-		pthread_mutex_unlock(&session->lock);
-		slot_refuse(session, slot);
-		return;
-	}
-	/* One that comes from a lane may have been interrupted there. */
-	slot->interrupted |=
-		interrupts_take(&session->interrupts, slot->req.unique);
-	if (slot->interrupted) {
-		session->interrupts_queued = true;
-		pthread_cond_signal(&session->changed);
-	}
-	if (why == FUSE_PARK && session->parking)
-		cds_list_add_tail(&slot->link, &session->parked);
+	session_interrupts_take(session, slot);
+	if (why == FUSE_PARK && session->frozen)
+		lockwait_thaw_locked(session, slot);
 	else
 		lane_push(session->lanes[kind].lane, slot);
 	pthread_mutex_unlock(&session->lock);
@@ -170,20 +172,6 @@ void session_serve_later(void *arg, struct fuse_slot *slot)
 		slot_hand_over(own->session, slot, -EAGAIN);
 }
 
-/* lock held. */
-static bool parked_interrupt(struct fuse_session *session, uint64_t unique)
-{
-	struct fuse_slot *slot;
-
-	cds_list_for_each_entry (slot, &session->parked, link) {
-		if (slot->req.unique != unique)
-			continue;
-		slot->interrupted = true;
-		return true;
-	}
-	return false;
-}
-
 static void session_interrupt(struct fuse_session *session, uint64_t unique)
 {
 	bool found = false;
@@ -192,8 +180,7 @@ static void session_interrupt(struct fuse_session *session, uint64_t unique)
 	for (unsigned i = 0; i < LANES && !found; i++)
 		found = lane_interrupt(session->lanes[i].lane, unique);
 	if (!found)
-		found = parked_interrupt(session, unique) ||
-			lockwait_interrupt_locked(session, unique);
+		found = lockwait_interrupt_locked(session, unique);
 	if (found) {
 		session->interrupts_queued = true;
 		pthread_cond_signal(&session->changed);

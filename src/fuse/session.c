@@ -6,8 +6,8 @@
  *
  *   1. recalls, the notifier and its lane: a notification may wait for a
  *      request that a reader has yet to read, so the readers still run;
- *   2. the readers: nothing new comes; what is parked is refused;
- *   3. what waits for locks is answered; the other lanes, with what is queued;
+ *   2. the readers: nothing new comes;
+ *   3. what is parked is refused; the other lanes, with what is queued;
  *   4. for the caller: the volume is brought to rest;
  *   5. DESTROY is answered: umount(2) returns.
  */
@@ -99,7 +99,6 @@ int fuse_session_create(const struct fuse_session_params *params,
 	CDS_INIT_LIST_HEAD(&session->parked);
 	pthread_cond_init(&session->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	CDS_INIT_LIST_HEAD(&session->lockwaits);
 
 	err = params_fill(&session->params);
 	if (!err)
@@ -278,49 +277,24 @@ static void count_interrupted(struct fuse_session *session,
  * Answer EINTR to what was interrupted and has been waiting for so long that
  * the disk must be ailing, or another node. lock held; dropped in between.
  */
-static unsigned parked_reap(struct fuse_session *session, uint64_t now_ns,
-			    struct cds_list_head *list)
-{
-	uint64_t patience_ns = FUSE_PARK_PATIENCE_MS * UINT64_C(1000000);
-	struct fuse_slot *slot, *next;
-	unsigned left = 0;
-
-	cds_list_for_each_entry_safe (slot, next, &session->parked, link) {
-		if (!slot->interrupted)
-			continue;
-		if (now_ns - slot->read_ns < patience_ns) {
-			left++;
-			continue;
-		}
-		cds_list_del(&slot->link);
-		cds_list_add_tail(&slot->link, list);
-	}
-	return left;
-}
-
 static void interrupted_reap(struct fuse_session *session)
 {
 	unsigned patience_ms = session->params.interrupt_patience_ms;
 	uint64_t now_ns = fuse_now_ns();
-	CDS_LIST_HEAD(queued);
-	CDS_LIST_HEAD(parked);
+	CDS_LIST_HEAD(reaped);
 	unsigned left;
 
-	left = parked_reap(session, now_ns, &queued);
-	left += lockwait_reap_locked(
+	left = lockwait_reap_locked(
 		session,
-		ms_ago_ns(now_ns,
-			  UG_MIN(patience_ms, FUSE_LOCKWAIT_PATIENCE_MS)),
-		&parked);
+		ms_ago_ns(now_ns, UG_MIN(patience_ms, FUSE_PARK_PATIENCE_MS)),
+		&reaped);
 	for (unsigned i = 0; i < LANES; i++)
 		left += lane_reap(session->lanes[i].lane,
-				  ms_ago_ns(now_ns, patience_ms), &queued);
+				  ms_ago_ns(now_ns, patience_ms), &reaped);
 	session->interrupts_queued = left > 0;
-	count_interrupted(session, &queued);
-	count_interrupted(session, &parked);
+	count_interrupted(session, &reaped);
 	pthread_mutex_unlock(&session->lock);
-	lockwait_answer(session, &parked, -EINTR);
-	lockwait_answer(session, &queued, -EINTR);
+	lockwait_answer(session, &reaped, -EINTR);
 	pthread_mutex_lock(&session->lock);
 }
 
@@ -352,23 +326,6 @@ static void session_wait(struct fuse_session *session)
 }
 
 /* ---- ending ---- */
-
-/* Nobody reads any more: what waits for a thaw is not waited for. */
-static void parked_end(struct fuse_session *session)
-{
-	struct fuse_slot *slot, *next;
-	CDS_LIST_HEAD(list);
-
-	pthread_mutex_lock(&session->lock);
-	session->parking_over = true;
-	cds_list_splice(&session->parked, &list);
-	CDS_INIT_LIST_HEAD(&session->parked);
-	pthread_mutex_unlock(&session->lock);
-	cds_list_for_each_entry_safe (slot, next, &list, link) {
-		session_answer(session, slot, -ENODEV);
-		slot_put(session->pool, slot);
-	}
-}
 
 /* In the order of their numbers: what any of them puts off ends in the last. */
 static void lanes_end(struct fuse_session *session)
@@ -448,7 +405,6 @@ static int session_serve(struct fuse_session *session)
 		session->params.handler->stop(session->params.ctx);
 	notifiers_end(session);
 	readers_end(session, begun);
-	parked_end(session);
 	session_log_totals(session);
 	return session->result;
 }
@@ -490,22 +446,6 @@ void fuse_session_invalidate(struct fuse_session *session, uint64_t nodeid,
 	pthread_mutex_unlock(&session->lock);
 }
 
-void fuse_session_park(struct fuse_session *session, bool park)
-{
-	struct fuse_slot *slot, *next;
-
-	pthread_mutex_lock(&session->lock);
-	session->parking = park;
-	if (!park) {
-		cds_list_for_each_entry_safe (slot, next, &session->parked,
-					      link) {
-			cds_list_del(&slot->link);
-			lane_push(session->lanes[LANE_WORK].lane, slot);
-		}
-	}
-	pthread_mutex_unlock(&session->lock);
-}
-
 static void stats_add_lanes(struct fuse_session *session,
 			    struct fuse_session_stats *out)
 {
@@ -536,17 +476,10 @@ void fuse_session_get_stats(struct fuse_session *session,
 
 void fuse_session_waits(struct fuse_session *session, struct fuse_waits *waits)
 {
-	struct fuse_slot *slot;
-
 	pthread_mutex_lock(&session->lock);
 	for (unsigned i = 0; i < LANES; i++)
 		if (session->lanes[i].lane)
 			lane_waits(session->lanes[i].lane, waits);
-	cds_list_for_each_entry (slot, &session->parked, link) {
-		struct fuse_wait wait = fuse_wait_of(&slot->req, slot->read_ns);
-
-		wait.queued = true;
-		fuse_waits_add(waits, &wait);
-	}
+	lockwait_waits_locked(session, waits);
 	pthread_mutex_unlock(&session->lock);
 }

@@ -149,10 +149,11 @@ struct fuse_session_params {
  */
 #define FUSE_INTERRUPT_PATIENCE_MS_DEFAULT 10000u
 /*
- * The same for a parked request, which waits for another node, and would for as
- * long as that is frozen; at most interrupt_patience_ms.
+ * The same for a parked request (FUSE_LOCKWAIT, FUSE_PARK), which waits for
+ * another node or until somebody thaws the volume, perhaps for hours; at most
+ * interrupt_patience_ms.
  */
-#define FUSE_LOCKWAIT_PATIENCE_MS 1000u
+#define FUSE_PARK_PATIENCE_MS 1000u
 
 /* 0, -ENOMEM, -EAGAIN (no threads), -EINVAL. */
 int fuse_session_create(const struct fuse_session_params *params,
@@ -195,11 +196,9 @@ void fuse_session_invalidate(struct fuse_session *session, uint64_t nodeid,
 
 /*
  * Keep those that ask for it (FUSE_PARK), from now on; or let them go on. Call
- * it before what they wait for is there, and after it has gone. A parked
- * request that is interrupted is answered EINTR after a second.
+ * it before what they wait for is there, and after it has gone.
  */
-void fuse_session_park(struct fuse_session *session, bool park);
-#define FUSE_PARK_PATIENCE_MS 1000u
+void fuse_session_park(struct fuse_session *session, bool frozen);
 
 /* Powers of two of nanoseconds: [i] counts times in [2^i, 2^(i+1)). */
 #define FUSE_HISTOGRAM 40u

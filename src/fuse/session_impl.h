@@ -63,11 +63,9 @@ struct fuse_session {
 	pthread_cond_t changed; /* ending, readers_alive, interrupts_queued */
 	struct interrupts interrupts;
 	bool interrupts_queued; /* one that is queued, or waits, is marked */
-	struct cds_list_head parked; /* slots */
-	bool parking;
-	bool parking_over; /* the session ends: nobody waits any more */
-	struct cds_list_head lockwaits; /* slots, lockwait.c */
-	bool lockwaits_ended;		/* nobody is put there any more */
+	struct cds_list_head parked; /* slots, lockwait.c */
+	bool parking_over;	     /* nobody is put there any more */
+	bool frozen;		     /* fuse_session_park() */
 	unsigned readers_alive;
 	bool notifier_closed; /* no request goes there any more */
 	bool lanes_closed;    /* nor from one of the others to another */
@@ -84,6 +82,10 @@ void *reader_main(void *arg);
 void session_serve_queued(void *arg, struct fuse_slot *slot);
 void session_serve_later(void *arg, struct fuse_slot *slot);
 
+/* An interrupt that has come before it is queued. lock held. */
+void session_interrupts_take(struct fuse_session *session,
+			     struct fuse_slot *slot);
+
 /* The signal that gets a reader out of read(). */
 #define READER_SIGNAL SIGURG
 
@@ -92,8 +94,10 @@ void session_end_locked(struct fuse_session *session, int result);
 
 /* ---- lockwait.c ---- */
 
-/* The handler has parked it. */
+/* The handler has parked it (FUSE_LOCKWAIT). */
 void session_lockwait(struct fuse_session *session, struct fuse_slot *slot);
+/* It waits for the thaw (FUSE_PARK); not when parking is over. lock held. */
+void lockwait_thaw_locked(struct fuse_session *session, struct fuse_slot *slot);
 /* Mark it interrupted; false: it is not parked. lock held. */
 bool lockwait_interrupt_locked(struct fuse_session *session, uint64_t unique);
 /*
@@ -102,7 +106,10 @@ bool lockwait_interrupt_locked(struct fuse_session *session, uint64_t unique);
  */
 unsigned lockwait_reap_locked(struct fuse_session *session, uint64_t before_ns,
 			      struct cds_list_head *list);
-/* Give up and answer what was taken off the list. lock not held. */
+/* For fuse_session_waits(). lock held. */
+void lockwait_waits_locked(struct fuse_session *session,
+			   struct fuse_waits *waits);
+/* Give up and answer what was taken off a list. lock not held. */
 void lockwait_answer(struct fuse_session *session, struct cds_list_head *list,
 		     int err);
 /* The end: all of them, and those to come. */

@@ -74,6 +74,7 @@ struct fuse_slot {
 	bool served;	  /* with this result, which cannot be answered yet */
 	int result;
 	bool parked;	  /* on the session's list; its lock guards this */
+	bool for_thaw;	  /* there: until the thaw; else fuse_reply_resume() */
 	bool resumed;	  /* before it was on that list; the same */
 	uint64_t read_ns; /* CLOCK_MONOTONIC when it was handed over */
 };

@@ -59,4 +59,15 @@ static inline void fuse_waits_add(struct fuse_waits *waits,
 	waits->oldest[i] = *wait;
 }
 
+/* The same, for one that no thread has come to. */
+static inline void fuse_waits_add_queued(struct fuse_waits *waits,
+					 const struct fuse_request *req,
+					 uint64_t since_ns)
+{
+	struct fuse_wait wait = fuse_wait_of(req, since_ns);
+
+	wait.queued = true;
+	fuse_waits_add(waits, &wait);
+}
+
 #endif

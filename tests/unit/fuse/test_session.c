@@ -791,6 +791,44 @@ static void test_served_is_not_interrupted(void **state)
 	assert_int_equal(rig->at_gate, 1);
 }
 
+/* Who looks for what has been waiting finds both kinds of parked ones. */
+static void test_parked_are_seen(void **state)
+{
+	struct rig *rig = *state;
+	struct fuse_wait oldest[4];
+	struct fuse_waits waits;
+	uint64_t first, second;
+
+	first = rig_send_parking(rig);
+	rig_wait_parked(rig, 1);
+	fuse_session_park(rig->session, true);
+	rig_set_park(rig, true);
+	second = rig_send_fsync(rig);
+	rig_expect_silence(rig);
+	do {
+		waits = (struct fuse_waits){
+			.before_ns = UINT64_MAX,
+			.oldest = oldest,
+			.max = 4,
+		};
+		fuse_session_waits(rig->session, &waits);
+	} while (waits.found && !oldest[0].queued);
+	assert_int_equal(waits.found, 2);
+	assert_int_equal(oldest[0].opcode, FUSE_STATFS);
+	assert_int_equal(oldest[1].opcode, FUSE_FSYNC);
+	assert_true(oldest[1].queued);
+	/* A thaw is for the second alone. */
+	rig_open_gate(rig);
+	rig_set_park(rig, false);
+	fuse_session_park(rig->session, false);
+	rig_expect(rig, second, 0);
+	rig_expect_silence(rig);
+	assert_int_equal(rig->nr_parked, 1);
+	rig_grant(rig);
+	fuse_reply_resume(rig->parked[0]);
+	rig_expect(rig, first, 0);
+}
+
 /* Parked requests hold no thread, keep nobody up, and go on when told to. */
 static void test_parked(void **state)
 {
@@ -945,6 +983,7 @@ int main(void)
 		RUNNING(test_answer_is_late),
 		RUNNING(test_stop_while_mute),
 		RUNNING(test_parked),
+		RUNNING(test_parked_are_seen),
 		RUNNING(test_parked_is_interrupted),
 		RUNNING(test_stop_while_parked),
 		RUNNING(test_destroy_is_answered_last),
