@@ -11,21 +11,12 @@ steps=${COHERENT_STEPS:-1500}
 
 "$lab" up 3
 volume=$("$lab" volume)
-mounts=()
-for i in 1 2 3; do
-	mounts+=("$("$lab" mount $i)")
-done
+mount_all 1 2 3
 for nodes in 2 3; do
-	tops=()
-	for ((i = 0; i < nodes; i++)); do
-		tops+=("${mounts[i]}/with$nodes")
-	done
-	mkdir "${tops[0]}"
+	dirs_on "with$nodes" "$nodes"
 	echo "seed $seed, $steps steps, $nodes nodes"
-	ends_within 400 "$COHERENT" "$seed" "$steps" "${tops[@]}"
+	ends_within 400 "$COHERENT" "$seed" "$steps" "${dirs[@]}"
 done
-for i in 1 2 3; do
-	ends_within 120 "$lab" umount $i
-done
+umount_all 1 2 3
 clean "$volume"
 "$lab" down

@@ -15,8 +15,7 @@ waiting() {
 
 "$lab" up 2
 volume=$("$lab" volume)
-m1=$("$lab" mount 1)
-m2=$("$lab" mount 2)
+mount_all 1 2
 connection=/sys/fs/fuse/connections/$(mountpoint -d "$m1" | cut -d: -f2)
 [ -e "$connection/waiting" ] || mount -t fusectl fusectl /sys/fs/fuse/connections
 echo old > "$m1/file"
@@ -43,7 +42,6 @@ wait_for 60 "the end of all" grep -q answered waiters
 same "answers" "$(tail -n 1 waiters)" \
 	"answered $((count - 1)) interrupted 1 failed 0"
 same "size" "$(stat -c %s "$m1/file")" 4
-"$lab" umount 1
-"$lab" umount 2
+umount_all 1 2
 clean "$volume"
 "$lab" down

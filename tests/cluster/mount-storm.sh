@@ -9,21 +9,12 @@ seconds=${STORM_SECONDS:-15}
 
 "$lab" up 3
 volume=$("$lab" volume)
-mounts=()
-for i in 1 2 3; do
-	mounts+=("$("$lab" mount $i)")
-done
+mount_all 1 2 3
 for nodes in 1 2 3; do
-	dirs=()
-	for ((i = 0; i < nodes; i++)); do
-		dirs+=("${mounts[i]}/storm$nodes")
-	done
-	mkdir "${dirs[0]}"
+	dirs_on "storm$nodes" "$nodes"
 	ends_within $((seconds + 60)) "$STORM" "$seconds" "${dirs[@]}"
 	cat ended
 done
-for i in 1 2 3; do
-	ends_within 120 "$lab" umount $i
-done
+umount_all 1 2 3
 clean "$volume"
 "$lab" down

@@ -22,6 +22,18 @@ clean() {
 	[ "$status" = 0 ] || fail "fsck.gfs2, status $status: $(cat fsck)"
 }
 
+# dirs_on NAME NODES: a new directory as each of the first NODES nodes sees it, in
+# $dirs.
+dirs_on() {
+	local name=$1 i dir
+	dirs=()
+	for ((i = 1; i <= $2; i++)); do
+		dir=m$i
+		dirs+=("${!dir}/$name")
+	done
+	mkdir "${dirs[0]}"
+}
+
 # --- who writes, who dies, who goes on ----------------------------------------
 
 linelog=$here/../../lab/linelog
