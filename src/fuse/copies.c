@@ -400,6 +400,18 @@ void copies_writer_gone(struct copies *copies, uint64_t nodeid)
 	pthread_mutex_unlock(&copies->lock);
 }
 
+bool copies_has_writer(struct copies *copies, uint64_t nodeid)
+{
+	const struct copies_file *file;
+	bool has;
+
+	pthread_mutex_lock(&copies->lock);
+	file = file_find(copies, nodeid);
+	has = file && file->pages.writers;
+	pthread_mutex_unlock(&copies->lock);
+	return has;
+}
+
 bool copies_overlap(struct copies *copies, uint64_t nodeid, struct krange range)
 {
 	const struct copies_file *file;

@@ -85,6 +85,7 @@ void copies_read_end(struct copies *copies, struct copies_read *read);
  */
 int copies_writer(struct copies *copies, uint64_t nodeid, bool exclusive);
 void copies_writer_gone(struct copies *copies, uint64_t nodeid);
+bool copies_has_writer(struct copies *copies, uint64_t nodeid);
 
 /* May the kernel have pages of this range? */
 bool copies_overlap(struct copies *copies, uint64_t nodeid,

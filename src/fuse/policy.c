@@ -43,7 +43,8 @@ int fuse_policy_init(struct fuse_policy *policy,
 		.attr_valid = timeout_of(opt->attr_ms),
 		.attr_known = timeout_of(opt->attr_known_ms),
 	};
-	if (policy->data == FUSE_DATA_CACHED)
+	/* copies.h counts them in fs_open() then, with the lock held. */
+	if (policy->data == FUSE_DATA_CACHED || policy->shared)
 		return 0;
 	return opens_create(IDLE_FILES_MAX, &policy->opens);
 }
@@ -115,6 +116,12 @@ struct fuse_timeout fuse_policy_setattr(const struct fuse_policy *policy)
 	return policy->shared ? FUSE_TIMEOUT_NONE : policy->attr_known;
 }
 
+static bool has_writer(struct fuse_policy *policy, uint64_t nodeid)
+{
+	return policy->copies ? copies_has_writer(policy->copies, nodeid)
+			      : opens_has_writer(policy->opens, nodeid);
+}
+
 /*
  * Kernels before 6.6 do not drop pages of a range that is written through a
  * direct handle of the same node: no handle is cached there
@@ -126,7 +133,7 @@ static bool handle_is_direct(struct fuse_policy *policy, uint64_t nodeid,
 	if (policy->data == FUSE_DATA_CACHED)
 		return false;
 	return fuse_flags_can_write(flags) || !policy->direct_mmap ||
-	       opens_has_writer(policy->opens, nodeid) ||
+	       has_writer(policy, nodeid) ||
 	       (policy->copies &&
 		copies_recalled_lately(policy->copies, nodeid));
 }
@@ -156,7 +163,7 @@ void fuse_policy_open(struct fuse_policy *policy, uint64_t nodeid, int flags,
 	 */
 	if (policy->opens && fuse_flags_can_write(flags))
 		opens_begin_write(policy->opens, nodeid);
-	else if (policy->opens && !policy->shared)
+	else if (policy->opens)
 		opens_note_pages(policy->opens, nodeid);
 	direct = handle_is_direct(policy, nodeid, flags);
 

@@ -77,7 +77,7 @@ struct fuse_policy {
 	struct fuse_timeout entry_valid;
 	struct fuse_timeout attr_valid;
 	struct fuse_timeout attr_known;
-	struct opens *opens;   /* direct mode; else NULL */
+	struct opens *opens;   /* direct mode, not shared; else NULL */
 	struct copies *copies; /* shared: the front end's; else NULL */
 	/* Of INIT. */
 	bool direct_mmap;	/* direct handles can be mapped shared */

@@ -760,9 +760,13 @@ static void test_fills_with_writers_are_exclusive(void **state)
 	fuse_front_writer_gone(rig->front, 3);
 	assert_int_equal(call(rig), 0);
 	assert_false(fake.exclusive);
-	/* Of a file without pages SH is enough. */
+	/* Of a file without pages SH is enough. Who reads now is not cached. */
 	assert_int_equal(fuse_front_writer(rig->front, 4, false), 0);
+	assert_int_equal(call_open(rig, 4, O_RDONLY, 0), 0);
+	assert_true(rig->reply.open.open_flags & FOPEN_DIRECT_IO);
 	fuse_front_writer_gone(rig->front, 4);
+	assert_int_equal(call_open(rig, 4, O_RDONLY, 0), 0);
+	assert_false(rig->reply.open.open_flags & FOPEN_DIRECT_IO);
 }
 
 static void test_recall(void **state)
