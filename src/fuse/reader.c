@@ -6,7 +6,8 @@
  * allocated and no lock of the session is taken.
  *
  * INTERRUPT names a request that may be served, queued, answered already or
- * not even looked at yet. Nothing here waits longer than a disk takes, and
+ * not even looked at yet. What waits for a program's lock is cancelled at once
+ * (lockwait.c). Nothing else here waits longer than a disk takes, and
  * programs do not expect EINTR from stat() or unlink() because a timer went
  * off; so an interrupted request is answered EINTR only when it has not
  * begun after interrupt_patience_ms in the queue (session.c reaps it). That
@@ -144,6 +145,10 @@ void session_serve_queued(void *arg, struct fuse_slot *slot)
 		session_lockwait(session, slot);
 		return;
 	}
+	if (result == FUSE_UNDERWAY) {
+		session_underway(session, slot);
+		return;
+	}
 	if (result > 0) {
 		slot_hand_over(session, slot, result);
 		return;
@@ -174,13 +179,14 @@ void session_serve_later(void *arg, struct fuse_slot *slot)
 
 static void session_interrupt(struct fuse_session *session, uint64_t unique)
 {
+	uint64_t cancel_id = 0;
 	bool found = false;
 
 	pthread_mutex_lock(&session->lock);
 	for (unsigned i = 0; i < LANES && !found; i++)
 		found = lane_interrupt(session->lanes[i].lane, unique);
 	if (!found)
-		found = lockwait_interrupt_locked(session, unique);
+		found = lockwait_interrupt_locked(session, unique, &cancel_id);
 	if (found) {
 		session->interrupts_queued = true;
 		pthread_cond_signal(&session->changed);
@@ -188,6 +194,8 @@ static void session_interrupt(struct fuse_session *session, uint64_t unique)
 		interrupts_keep(&session->interrupts, unique);
 	}
 	pthread_mutex_unlock(&session->lock);
+	if (cancel_id)
+		session->params.handler->cancel(session->params.ctx, cancel_id);
 }
 
 /*
@@ -216,7 +224,10 @@ static void reader_hand_over(struct reader *reader, int why)
 	 * wait for the disk, none for a request that we would read.
 	 */
 	reader->slot = slot_get(reader->session->pool);
-	slot_hand_over(reader->session, slot, why);
+	if (why == FUSE_UNDERWAY)
+		session_underway(reader->session, slot);
+	else
+		slot_hand_over(reader->session, slot, why);
 }
 
 /* A request for the handler: answer it now, or hand it over. */
@@ -231,6 +242,7 @@ static void reader_try(struct reader *reader)
 	slot->reply.parks = 0;
 	slot->reply.fill.begun = false;
 	slot->served = false;
+	slot->resumed = false;
 	slot->interrupted = false;
 	result = slot_serve(reader->session, slot, FUSE_INLINE);
 	if (result == -EAGAIN || result > 0) {

@@ -72,6 +72,12 @@ enum fuse_place {
 #define FUSE_LOCKWAIT 4
 /* From a worker call: call me again on the patient lane. */
 #define FUSE_TO_PATIENT 5
+/*
+ * From an inline or worker call: it is under way elsewhere, and may have its
+ * effect there. fuse_reply_done() answers it, or fuse_reply_resume() has it
+ * called again, as a worker; either may come before this call has returned.
+ */
+#define FUSE_UNDERWAY 6
 
 struct fuse_handler {
 	/*
@@ -81,10 +87,11 @@ struct fuse_handler {
 	int (*start)(void *ctx, const struct fuse_agreed *agreed);
 	/*
 	 * Serve a request: 0 with reply filled in, or a negative errno for the
-	 * caller, -EAGAIN, FUSE_TO_NOTIFIER or FUSE_PARK as above. body_len and
-	 * data_len are 0 on entry. For a request without an answer the result
-	 * is ignored. Called from many threads at once. INTERRUPT, INIT,
-	 * DESTROY and opcodes without a name never come here.
+	 * caller (EAGAIN as FUSE_WOULD_BLOCK), -EAGAIN, FUSE_TO_NOTIFIER or
+	 * one of the others above. body_len and data_len are 0 on entry. For a
+	 * request without an answer the result is ignored. Called from many
+	 * threads at once. INTERRUPT, INIT, DESTROY and opcodes without a name
+	 * never come here.
 	 */
 	int (*handle)(void *ctx, const struct fuse_request *req,
 		      struct fuse_reply *reply, enum fuse_place place);
@@ -103,8 +110,15 @@ struct fuse_handler {
 	 */
 	void (*give_up)(void *ctx, struct fuse_reply *reply);
 	/*
+	 * One that is under way, with this reply->call.cancel_id, has been
+	 * interrupted: see that it ends soon. It may have ended already. NULL:
+	 * none has such a number.
+	 */
+	void (*cancel)(void *ctx, uint64_t cancel_id);
+	/*
 	 * The session ends: send no notification from now on, and return when
-	 * none is under way. Requests are still served. May be NULL.
+	 * none is under way. Requests are still served; but what has been put
+	 * under way (FUSE_UNDERWAY) ends, and nothing is any more. May be NULL.
 	 */
 	void (*stop)(void *ctx);
 };
@@ -114,6 +128,16 @@ struct fuse_handler {
  * and one of a lane.
  */
 void fuse_reply_resume(struct fuse_reply *reply);
+
+/*
+ * What was under way has ended, with this result; the reply is filled in. It is
+ * answered by this thread. Once, from any thread that holds nothing a handler's
+ * answer() can want; takes the same locks, and makes a system call.
+ *
+ * -EINTR of one that has not been interrupted is not answered: it is called
+ * again.
+ */
+void fuse_reply_done(struct fuse_reply *reply, int result);
 
 struct fuse_session_params {
 	struct fuse_conn *conn; /* mounted; borrowed */

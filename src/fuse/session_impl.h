@@ -66,6 +66,7 @@ struct fuse_session {
 	struct cds_list_head parked; /* slots, lockwait.c */
 	bool parking_over;	     /* nobody is put there any more */
 	bool frozen;		     /* fuse_session_park() */
+	unsigned underway; /* that wait for fuse_reply_done(), or are in it */
 	unsigned readers_alive;
 	bool notifier_closed; /* no request goes there any more */
 	bool lanes_closed;    /* nor from one of the others to another */
@@ -98,8 +99,14 @@ void session_end_locked(struct fuse_session *session, int result);
 void session_lockwait(struct fuse_session *session, struct fuse_slot *slot);
 /* It waits for the thaw (FUSE_PARK); not when parking is over. lock held. */
 void lockwait_thaw_locked(struct fuse_session *session, struct fuse_slot *slot);
-/* Mark it interrupted; false: it is not parked. lock held. */
-bool lockwait_interrupt_locked(struct fuse_session *session, uint64_t unique);
+/* The handler has given it to somebody else (FUSE_UNDERWAY). */
+void session_underway(struct fuse_session *session, struct fuse_slot *slot);
+/*
+ * Mark it interrupted; false: it is not parked. *cancel_id is set if there is
+ * something to cancel. lock held.
+ */
+bool lockwait_interrupt_locked(struct fuse_session *session, uint64_t unique,
+			       uint64_t *cancel_id);
 /*
  * Take those that are interrupted and were read before that time off the list,
  * to list. Returns how many interrupted ones stay. lock held.
@@ -112,7 +119,10 @@ void lockwait_waits_locked(struct fuse_session *session,
 /* Give up and answer what was taken off a list. lock not held. */
 void lockwait_answer(struct fuse_session *session, struct cds_list_head *list,
 		     int err);
-/* The end: all of them, and those to come. */
+/*
+ * The end: all of them, and those to come. What is under way is waited for: the
+ * handler's stop() has seen to its end.
+ */
 void lockwait_end(struct fuse_session *session);
 
 /* Send an answer, and note what goes wrong. */

@@ -160,6 +160,8 @@ void *slot_in(struct fuse_slot *slot)
 /* The device takes numbers from -511 to 0. */
 static int32_t error_for_kernel(int err)
 {
+	if (err == FUSE_WOULD_BLOCK)
+		return -EAGAIN;
 	return err <= 0 && err > -512 ? err : -EIO;
 }
 

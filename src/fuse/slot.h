@@ -27,6 +27,19 @@
 #include "fuse/copies.h"
 #include "fuse/proto.h"
 
+/* What is under way elsewhere (FUSE_UNDERWAY): the handler's. */
+struct fuse_call {
+	uint64_t cancel_id; /* for the handler's cancel(); 0: it just ends */
+	uint64_t nodeid;
+	int kind;
+};
+
+/*
+ * An error to be answered as EAGAIN: from an inline call -EAGAIN itself would
+ * mean something else.
+ */
+#define FUSE_WOULD_BLOCK (-4096)
+
 /*
  * What a handler fills in. Success without body and data is an answer too.
  * data_len wins over body_len.
@@ -54,6 +67,7 @@ struct fuse_reply {
 	/* What it waits for without a thread (FUSE_LOCKWAIT); the handler's. */
 	struct fs_park park;
 	struct copies_read fill;
+	struct fuse_call call;
 	unsigned parks;	 /* how often it has been parked */
 	size_t body_len; /* bytes of the union's member; 0: none */
 	char *data;	 /* page aligned */
@@ -62,6 +76,13 @@ struct fuse_reply {
 };
 
 struct fuse_session;
+
+/* What ends the wait of a parked request. */
+enum slot_wait {
+	WAIT_RESUME, /* FUSE_LOCKWAIT: fuse_reply_resume() */
+	WAIT_THAW,   /* FUSE_PARK: fuse_session_park(false) */
+	WAIT_CALL,   /* FUSE_UNDERWAY: fuse_reply_done(), and nothing else */
+};
 
 struct fuse_slot {
 	/* Pool's free list, a lane's queue, or the session's parked ones. */
@@ -73,10 +94,10 @@ struct fuse_slot {
 	bool interrupted; /* INTERRUPT has come for it */
 	bool served;	  /* with this result, which cannot be answered yet */
 	int result;
-	bool parked;	  /* on the session's list; its lock guards this */
-	bool for_thaw;	  /* there: until the thaw; else fuse_reply_resume() */
-	bool resumed;	  /* before it was on that list; the same */
-	uint64_t read_ns; /* CLOCK_MONOTONIC when it was handed over */
+	bool parked;	     /* on the session's list; its lock guards this */
+	enum slot_wait wait; /* there: for what */
+	bool resumed;	     /* before it was on that list; the same */
+	uint64_t read_ns;    /* CLOCK_MONOTONIC when it was handed over */
 };
 
 /*

@@ -52,6 +52,10 @@ struct rig {
 	bool granted;	/* from now on they are answered */
 	bool overtakes; /* what they wait for comes while they are parked */
 	unsigned given_up;
+	struct fuse_reply *underway[PARKED_MAX]; /* SETLKW: likewise */
+	unsigned nr_underway;
+	int overtakes_with; /* ended with this before it is parked; 1: not */
+	uint64_t cancelled; /* the latest one */
 };
 
 /* ---- the handler: what a request does depends on its opcode ---- */
@@ -101,6 +105,40 @@ static void rig_give_up(void *ctx, struct fuse_reply *reply)
 	pthread_mutex_unlock(&rig->lock);
 }
 
+/* Is given to somebody else; cancel_id is 1 and up. */
+static int handle_underway(struct rig *rig, struct fuse_reply *reply)
+{
+	assert_true(rig->nr_underway < PARKED_MAX);
+	rig->underway[rig->nr_underway++] = reply;
+	reply->call.cancel_id = rig->nr_underway;
+	pthread_cond_broadcast(&rig->changed);
+	if (rig->overtakes_with <= 0) {
+		fuse_reply_done(reply, rig->overtakes_with);
+		rig->overtakes_with = 1;
+	}
+	return FUSE_UNDERWAY;
+}
+
+static void rig_cancel(void *ctx, uint64_t cancel_id)
+{
+	struct rig *rig = ctx;
+
+	pthread_mutex_lock(&rig->lock);
+	rig->cancelled = cancel_id;
+	pthread_cond_broadcast(&rig->changed);
+	pthread_mutex_unlock(&rig->lock);
+}
+
+/* What is under way ends. */
+static void rig_stop(void *ctx)
+{
+	struct rig *rig = ctx;
+
+	for (unsigned i = 0; i < rig->nr_underway; i++)
+		if (rig->underway[i])
+			fuse_reply_done(rig->underway[i], -EIO);
+}
+
 static int handle_locked(struct rig *rig, const struct fuse_request *req,
 			 struct fuse_reply *reply, enum fuse_place place)
 {
@@ -140,6 +178,10 @@ static int handle_locked(struct rig *rig, const struct fuse_request *req,
 		if (place == FUSE_INLINE)
 			return -EAGAIN;
 		return place == FUSE_PATIENT ? 0 : FUSE_TO_PATIENT;
+	case FUSE_SETLKW:
+		return handle_underway(rig, reply);
+	case FUSE_SETLK:
+		return FUSE_WOULD_BLOCK;
 	case FUSE_FORGET:
 		rig->forgets++;
 		return 0;
@@ -192,6 +234,8 @@ static const struct fuse_handler rig_handler = {
 	.answer = rig_may_answer,
 	.await = rig_await,
 	.give_up = rig_give_up,
+	.cancel = rig_cancel,
+	.stop = rig_stop,
 };
 
 /* ---- the kernel ---- */
@@ -364,6 +408,7 @@ static int setup(void **state)
 	struct rig *rig = calloc(1, sizeof(*rig));
 
 	*state = rig;
+	rig->overtakes_with = 1;
 	rig_create(rig, 0, 0);
 	return 0;
 }
@@ -609,6 +654,141 @@ static void test_stop_gives_up_parked(void **state)
 	assert_int_equal(rig->given_up, 1);
 }
 
+/* ---- what is under way elsewhere ---- */
+
+static uint64_t rig_send_lock(struct rig *rig, uint32_t opcode)
+{
+	struct fuse_lk_in in = { 0 };
+
+	return rig_send(rig, opcode, &in, sizeof(in), "", 0);
+}
+
+static void rig_wait_underway(struct rig *rig, unsigned n)
+{
+	pthread_mutex_lock(&rig->lock);
+	while (rig->nr_underway < n)
+		pthread_cond_wait(&rig->changed, &rig->lock);
+	pthread_mutex_unlock(&rig->lock);
+}
+
+static void rig_wait_cancelled(struct rig *rig, uint64_t id)
+{
+	pthread_mutex_lock(&rig->lock);
+	while (rig->cancelled != id)
+		pthread_cond_wait(&rig->changed, &rig->lock);
+	pthread_mutex_unlock(&rig->lock);
+}
+
+static void rig_done(struct rig *rig, unsigned i, int result)
+{
+	struct fuse_reply *reply = rig->underway[i];
+
+	rig->underway[i] = NULL;
+	fuse_reply_done(reply, result);
+}
+
+static void test_underway(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t first = rig_send_lock(rig, FUSE_SETLKW);
+	uint64_t second = rig_send_lock(rig, FUSE_SETLKW);
+
+	rig_wait_underway(rig, 2);
+	rig_expect(rig, rig_send_getattr(rig), 0);
+	rig_done(rig, 1, 0);
+	rig_expect(rig, second, 0);
+	rig_done(rig, 0, FUSE_WOULD_BLOCK);
+	rig_expect(rig, first, -EAGAIN);
+}
+
+/* EAGAIN is an answer, too, and comes from the reader. */
+static void test_would_block(void **state)
+{
+	struct rig *rig = *state;
+
+	rig_expect(rig, rig_send_lock(rig, FUSE_SETLK), -EAGAIN);
+	assert_int_equal(rig->last_place, FUSE_INLINE);
+}
+
+static void test_done_before_parked(void **state)
+{
+	struct rig *rig = *state;
+
+	for (int i = 0; i < 20; i++) {
+		int result = i % 2 ? -EDEADLK : 0;
+
+		rig->overtakes_with = result;
+		rig->nr_underway = 0;
+		rig_expect(rig, rig_send_lock(rig, FUSE_SETLKW), result);
+		rig->underway[0] = NULL;
+	}
+}
+
+/* It is answered by who ends it, and by nobody else. */
+static void test_interrupt_of_underway(void **state)
+{
+	struct fuse_interrupt_in in;
+	struct rig *rig = *state;
+	uint64_t unique = rig_send_lock(rig, FUSE_SETLKW), parked;
+
+	rig_wait_underway(rig, 1);
+	in.unique = unique;
+	rig_send(rig, FUSE_INTERRUPT, &in, sizeof(in), "", 0);
+	rig_wait_cancelled(rig, 1);
+	/* This one is given up when its time has come. */
+	parked = rig_send_parking(rig);
+	rig_wait_parked(rig, 1);
+	in.unique = parked;
+	rig_send(rig, FUSE_INTERRUPT, &in, sizeof(in), "", 0);
+	rig_expect(rig, parked, -EINTR);
+	/* The grant was faster. */
+	rig_done(rig, 0, 0);
+	rig_expect(rig, unique, 0);
+
+	in.unique = rig->unique + 4;
+	rig_send(rig, FUSE_INTERRUPT, &in, sizeof(in), "", 0);
+	unique = rig_send_lock(rig, FUSE_SETLKW);
+	rig_wait_cancelled(rig, 2);
+	rig_done(rig, 1, -EINTR);
+	rig_expect(rig, unique, -EINTR);
+}
+
+/* Nobody has sent a signal: errno 512 is not for programs. */
+static void test_no_eintr_without_interrupt(void **state)
+{
+	struct fuse_interrupt_in in;
+	struct rig *rig = *state;
+	uint64_t unique = rig_send_lock(rig, FUSE_SETLKW);
+
+	rig_wait_underway(rig, 1);
+	rig_done(rig, 0, -EINTR);
+	rig_wait_underway(rig, 2);
+	in.unique = unique;
+	rig_send(rig, FUSE_INTERRUPT, &in, sizeof(in), "", 0);
+	rig_wait_cancelled(rig, 2);
+	rig_done(rig, 1, -EINTR);
+	rig_expect(rig, unique, -EINTR);
+
+	rig->overtakes_with = -EINTR;
+	unique = rig_send_lock(rig, FUSE_SETLKW);
+	rig_wait_underway(rig, 4);
+	rig->underway[2] = NULL;
+	rig_done(rig, 3, 0);
+	rig_expect(rig, unique, 0);
+}
+
+static void test_stop_ends_underway(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t unique = rig_send_lock(rig, FUSE_SETLKW);
+
+	rig_wait_underway(rig, 1);
+	fuse_session_stop(rig->session);
+	assert_int_equal(rig_join(rig), 0);
+	rig_expect(rig, unique, -EIO);
+	rig->underway[0] = NULL;
+}
+
 /* The disk does not answer: what has not begun is given back. */
 static void test_interrupt_of_the_stuck(void **state)
 {
@@ -641,6 +821,7 @@ static int setup_impatient(void **state)
 	struct rig *rig = calloc(1, sizeof(*rig));
 
 	*state = rig;
+	rig->overtakes_with = 1;
 	rig_create(rig, 0, 20);
 	rig_run(rig, 45);
 	return 0;
@@ -978,6 +1159,13 @@ int main(void)
 		RUNNING(test_stop_gives_up_parked),
 		cmocka_unit_test_setup_teardown(test_interrupt_of_parked,
 						setup_impatient, teardown),
+		RUNNING(test_underway),
+		RUNNING(test_would_block),
+		RUNNING(test_done_before_parked),
+		cmocka_unit_test_setup_teardown(test_interrupt_of_underway,
+						setup_impatient, teardown),
+		RUNNING(test_no_eintr_without_interrupt),
+		RUNNING(test_stop_ends_underway),
 		RUNNING(test_stop_answers_all),
 		RUNNING(test_later),
 		RUNNING(test_answer_is_late),
