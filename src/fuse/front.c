@@ -11,7 +11,7 @@
  *	bmap				no swap file, no FIBMAP: our blocks move
  *	access				never sent: the kernel checks modes
  *	statx				GETATTR instead: no birth time
- *	locks				only agreed in a cluster: ENOLCK
+ *	locks, without a service of them	ENOLCK (ops_lock.c)
  *
  * ENOSYS never stands for a passing reason, nor for one file of many. IOCTL
  * is not remembered: ENOTTY, as any file answers what it does not know.
@@ -21,6 +21,7 @@
 #include <stdlib.h>
 
 #include "fuse/copies.h"
+#include "fuse/lockowners.h"
 #include "fuse/ops.h"
 
 /* Files without writers of which copies.c knows whether they have pages. */
@@ -36,15 +37,6 @@
 static int op_no_ioctl(struct op *op)
 {
 	return -ENOTTY;
-}
-
-/*
- * Locks that no other node would see are not granted. One that gives back what
- * nobody has is fine.
- */
-static int op_no_locks(struct op *op)
-{
-	return op->req->lk.lk.type == F_UNLCK ? 0 : -ENOLCK;
 }
 
 /* NULL: -ENOSYS. */
@@ -74,9 +66,9 @@ static const op_fn ops[FUSE_OPCODES] = {
 	[FUSE_FSYNCDIR] = op_fsync,
 	[FUSE_CREATE] = op_create,
 	[FUSE_IOCTL] = op_no_ioctl,
-	[FUSE_GETLK] = op_no_locks,
-	[FUSE_SETLK] = op_no_locks,
-	[FUSE_SETLKW] = op_no_locks,
+	[FUSE_GETLK] = op_getlk,
+	[FUSE_SETLK] = op_setlk,
+	[FUSE_SETLKW] = op_setlk,
 	[FUSE_BATCH_FORGET] = op_batch_forget,
 	[FUSE_READDIRPLUS] = op_readdirplus,
 	[FUSE_RENAME2] = op_rename,
@@ -154,7 +146,10 @@ int fuse_front_create(const struct fuse_front_params *params,
 	front->may_serve = params->may_serve;
 	front->await_service = params->await_service;
 	front->arg = params->arg;
+	front->locks = params->locks;
 	err = fuse_policy_init(&front->policy, &params->policy);
+	if (!err && front->locks)
+		err = lockowners_create(&front->lockowners);
 	if (!err && params->policy.shared)
 		err = copies_create(&copies_ops, front, COPIES_IDLE_MAX,
 				    &front->copies);
@@ -172,6 +167,7 @@ void fuse_front_destroy(struct fuse_front *front)
 	if (!front)
 		return;
 	copies_destroy(front->copies);
+	lockowners_destroy(front->lockowners);
 	fuse_policy_fini(&front->policy);
 	free(front);
 }
@@ -198,9 +194,12 @@ static int front_start(void *ctx, const struct fuse_agreed *agreed)
 }
 
 /* What only gives back what it had from us. */
-static bool op_gives_back(uint32_t opcode)
+static bool op_gives_back(const struct fuse_request *req)
 {
-	switch (opcode) {
+	switch (req->opcode) {
+	case FUSE_SETLK:
+	case FUSE_SETLKW:
+		return req->lk.lk.type == F_UNLCK;
 	case FUSE_FORGET:
 	case FUSE_BATCH_FORGET:
 	case FUSE_FLUSH:
@@ -273,7 +272,7 @@ static int front_answer(void *ctx, const struct fuse_request *req, int result)
 {
 	struct fuse_front *front = ctx;
 
-	if (!front->may_serve || op_gives_back(req->opcode))
+	if (!front->may_serve || op_gives_back(req))
 		return result;
 	if (!front->may_serve(front->arg))
 		return FUSE_LATER;
@@ -345,7 +344,7 @@ static int settle(struct op *op, int err)
 
 static int serve(struct op *op)
 {
-	bool gives_back = op_gives_back(op->req->opcode) || op->reply->carry;
+	bool gives_back = op_gives_back(op->req) || op->reply->carry;
 	op_fn fn = ops[op->req->opcode];
 
 	if (!fn)
@@ -382,10 +381,19 @@ static int front_handle(void *ctx, const struct fuse_request *req,
 	return settle(&op, serve(&op));
 }
 
+static void front_cancel(void *ctx, uint64_t cancel_id)
+{
+	struct fuse_front *front = ctx;
+
+	front->locks->cancel(front->locks->arg, cancel_id);
+}
+
 static void front_stop(void *ctx)
 {
 	struct fuse_front *front = ctx;
 
+	if (front->locks)
+		front->locks->fail(front->locks->arg);
 	copies_stop(front->copies);
 }
 
@@ -395,5 +403,6 @@ const struct fuse_handler fuse_front_handler = {
 	.answer = front_answer,
 	.await = front_await,
 	.give_up = front_give_up,
+	.cancel = front_cancel,
 	.stop = front_stop,
 };

@@ -24,6 +24,7 @@
 #define UG_FUSE_FRONT_H
 
 #include "fs/fs.h"
+#include "fuse/locks.h"
 #include "fuse/policy.h"
 #include "fuse/session.h"
 
@@ -42,6 +43,8 @@ struct fuse_front_params {
 	/* Return when may_serve(). */
 	void (*await_service)(void *arg);
 	void *arg;
+	/* Of policy.locks; borrowed. NULL: no lock is granted. */
+	const struct fuse_lock_service *locks;
 };
 
 /* 0, -ENOMEM, -EAGAIN (no threads). */

@@ -6,6 +6,7 @@
  *	ops_inode.c	attributes, READLINK, FORGET, STATFS, SYNCFS
  *	ops_file.c	open files: OPEN, CREATE, READ, WRITE, RELEASE, FSYNC
  *	ops_dir.c	READDIR, READDIRPLUS, OPENDIR, FSYNCDIR
+ *	ops_lock.c	GETLK, SETLK, SETLKW, FLUSH
  *
  * An operation finds its inodes by node id (-ESTALE if the kernel asks for
  * one that it has given back), calls the file system once, and encodes the
@@ -15,14 +16,17 @@
 #define UG_FUSE_OPS_H
 
 #include "fuse/front.h"
+#include "fuse/locks.h"
 
 struct fuse_front {
 	struct fs *fs;
 	struct fuse_conn *conn;
 	const char *who;
 	struct fuse_policy policy;
-	struct copies *copies;	      /* clustered; else NULL */
-	bool (*may_serve)(void *arg); /* NULL: always */
+	struct copies *copies;		       /* clustered; else NULL */
+	const struct fuse_lock_service *locks; /* NULL: none */
+	struct lockowners *lockowners;	       /* the same */
+	bool (*may_serve)(void *arg);	       /* NULL: always */
 	void (*await_service)(void *arg);
 	void *arg;
 };
@@ -59,9 +63,14 @@ int op_open(struct op *op);
 int op_create(struct op *op);
 int op_read(struct op *op);
 int op_write(struct op *op);
-int op_flush(struct op *op);
 int op_release(struct op *op);
 int op_fsync(struct op *op); /* FSYNC and FSYNCDIR */
+
+int op_getlk(struct op *op);
+int op_setlk(struct op *op); /* SETLK and SETLKW */
+int op_flush(struct op *op);
+/* RELEASE begins with this. 0; FUSE_UNDERWAY: then once more from its start. */
+int op_release_locks(struct op *op);
 
 int op_opendir(struct op *op);
 int op_releasedir(struct op *op);

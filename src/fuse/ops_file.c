@@ -195,21 +195,15 @@ int op_create(struct op *op)
 	return create_answer(op);
 }
 
-/*
- * Programs that close a file twice (dup) flush it twice, and close(2) is no
- * fsync(2): nothing to do. Never refused, or the kernel would not tell
- * us any more which process has closed what (docs/spec/fuse.md 7.5).
- */
-int op_flush(struct op *op)
-{
-	return 0;
-}
-
 int op_release(struct op *op)
 {
 	uint64_t fh = op->req->release.fh;
-	struct inode *ip = op_inode(op);
+	struct inode *ip;
+	int err = op_release_locks(op);
 
+	if (err)
+		return err;
+	ip = op_inode(op);
 	fuse_policy_release(&op->front->policy, op->req->nodeid, fh);
 	if (ip)
 		fs_release(ip, fuse_fh_flags(fh));

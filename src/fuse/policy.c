@@ -154,6 +154,7 @@ static uint64_t fh_of(int flags, bool direct)
 void fuse_policy_open(struct fuse_policy *policy, uint64_t nodeid, int flags,
 		      struct fuse_open_out *out)
 {
+	uint64_t serial;
 	bool direct;
 
 	/*
@@ -166,9 +167,11 @@ void fuse_policy_open(struct fuse_policy *policy, uint64_t nodeid, int flags,
 	else if (policy->opens)
 		opens_note_pages(policy->opens, nodeid);
 	direct = handle_is_direct(policy, nodeid, flags);
+	serial = atomic_fetch_add_explicit(&policy->opened, 1,
+					   memory_order_relaxed);
 
 	*out = (struct fuse_open_out){
-		.fh = fh_of(flags, direct),
+		.fh = fh_of(flags, direct) | serial << FUSE_FH_SERIAL_SHIFT,
 		/* Without it an open would drop all pages of the file. */
 		.open_flags = FOPEN_KEEP_CACHE,
 	};

@@ -32,6 +32,7 @@
 #ifndef UG_FUSE_POLICY_H
 #define UG_FUSE_POLICY_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -77,8 +78,9 @@ struct fuse_policy {
 	struct fuse_timeout entry_valid;
 	struct fuse_timeout attr_valid;
 	struct fuse_timeout attr_known;
-	struct opens *opens;   /* direct mode, not shared; else NULL */
-	struct copies *copies; /* shared: the front end's; else NULL */
+	struct opens *opens;	     /* direct mode, not shared; else NULL */
+	struct copies *copies;	     /* shared: the front end's; else NULL */
+	atomic_uint_fast64_t opened; /* handles so far */
 	/* Of INIT. */
 	bool direct_mmap;	/* direct handles can be mapped shared */
 	bool kernel_keeps_dirs; /* OPENDIR is refused */
@@ -122,7 +124,8 @@ void fuse_policy_agreed(struct fuse_policy *policy, const char *who,
 #define FUSE_FH_OPEN 0x1u /* always set: never 0 */
 #define FUSE_FH_READ 0x2u
 #define FUSE_FH_WRITE 0x4u
-#define FUSE_FH_DIRECT 0x8u /* pages pass by the kernel */
+#define FUSE_FH_DIRECT 0x8u    /* pages pass by the kernel */
+#define FUSE_FH_SERIAL_SHIFT 4 /* above: a number of its own (lockowners.h) */
 
 static inline bool fuse_flags_can_write(int flags)
 {
