@@ -12,8 +12,11 @@
 #include "base/log.h"
 #include "daemon/freezer.h"
 
-/* Another node wants it and it could not be done: until the next try. */
-#define RETRY_NS 200000000u
+/*
+ * Another node wants it and it could not be done: until the next try. What
+ * waited for the thaw goes on meanwhile; that node waits for a minute.
+ */
+#define RETRY_NS 1000000000u
 
 static uint64_t now_ns(void)
 {
@@ -65,6 +68,7 @@ static void on_frozen(void *arg, unsigned slot)
 static void tell(struct freezer *fz, int result)
 {
 	fz->result = result;
+	pthread_cond_broadcast(&fz->changed);
 	if (eventfd_write(fz->done_fd, 1))
 		ug_error(fz->who, "eventfd: %s", strerror(errno));
 }
@@ -104,6 +108,17 @@ static void do_thaw(struct freezer *fz)
 	fz->thaw = false;
 }
 
+/* Until the next try, if there is anything to be tried again. */
+static void rest_before_retry(struct freezer *fz)
+{
+	uint64_t ns = now_ns() + RETRY_NS;
+	struct timespec until = { (time_t)(ns / 1000000000u),
+				  (long)(ns % 1000000000u) };
+
+	while (!fz->stop && !fz->withdrawn && !fz->freeze && now_ns() < ns)
+		pthread_cond_timedwait(&fz->changed, &fz->lock, &until);
+}
+
 static void do_follow(struct freezer *fz)
 {
 	const struct fs_freezer who = {
@@ -126,21 +141,19 @@ static void do_follow(struct freezer *fz)
 	set_state(fz, FREEZER_THAWED);
 	if (!err && was_at_rest)
 		ug_info(fz->who, "thawed");
-	/* Busy: the one who froze is still waiting for us, perhaps. */
-	if (err == -EBUSY)
-		fz->wanted = true;
+	if (!err)
+		return;
+	/* The one who froze is still waiting for us, perhaps. */
+	fz->wanted = true;
+	rest_before_retry(fz);
 }
 
-static void rest(struct freezer *fz)
+/* Stopped before it was begun. */
+static void refuse_freeze(struct freezer *fz)
 {
-	uint64_t ns = now_ns() + RETRY_NS;
-	struct timespec until = { (time_t)(ns / 1000000000u),
-				  (long)(ns % 1000000000u) };
-
-	if (fz->wanted && !fz->withdrawn)
-		pthread_cond_timedwait(&fz->changed, &fz->lock, &until);
-	else
-		pthread_cond_wait(&fz->changed, &fz->lock);
+	fz->freeze = false;
+	snprintf(fz->why, sizeof(fz->why), "it is being unmounted");
+	tell(fz, -EBUSY);
 }
 
 static void *freezer_main(void *arg)
@@ -158,8 +171,10 @@ static void *freezer_main(void *arg)
 			 !fz->withdrawn)
 			do_follow(fz);
 		else
-			rest(fz);
+			pthread_cond_wait(&fz->changed, &fz->lock);
 	}
+	if (fz->freeze)
+		refuse_freeze(fz);
 	pthread_mutex_unlock(&fz->lock);
 	return NULL;
 }
@@ -266,7 +281,7 @@ int freezer_freeze(struct freezer *fz, struct control_call *call)
 	int err, gone;
 
 	pthread_mutex_lock(&fz->lock);
-	if (fz->freeze || fz->stop || fz->state != FREEZER_THAWED) {
+	if (fz->asking || fz->stop || fz->state != FREEZER_THAWED) {
 		err = fz->state == FREEZER_THAWED
 			      ? control_fail(call, -EBUSY,
 					     "it is being frozen or unmounted")
@@ -274,7 +289,7 @@ int freezer_freeze(struct freezer *fz, struct control_call *call)
 		pthread_mutex_unlock(&fz->lock);
 		return err;
 	}
-	fz->freeze = true;
+	fz->freeze = fz->asking = true;
 	fz->give_up = false;
 	eventfd_read(fz->done_fd, &count);
 	pthread_cond_broadcast(&fz->changed);
@@ -286,6 +301,7 @@ int freezer_freeze(struct freezer *fz, struct control_call *call)
 	err = gone ? gone : fz->result;
 	if (err)
 		control_fail(call, err, "%s", fz->why);
+	fz->asking = false;
 	pthread_mutex_unlock(&fz->lock);
 	return err;
 }

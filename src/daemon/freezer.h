@@ -42,6 +42,7 @@ struct freezer {
 	unsigned slot;	   /* of the member that froze it; 0: not known */
 	bool wanted;	   /* by another node */
 	bool freeze, thaw; /* asked for by an administrator */
+	bool asking;	   /* for freeze, and has not had the answer */
 	bool give_up;	   /* ... who does not wait any more */
 	bool withdrawn;
 	bool stop;
