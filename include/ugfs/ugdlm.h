@@ -307,6 +307,8 @@ uint64_t ugdlm_lease_ns(const struct ugdlm *ls);
  * -ENOENT: no slot of this number is held, or its gone() has not been called.
  */
 int ugdlm_slot_clean(struct ugdlm *ls, uint16_t slot);
+/* Has a member this slot that is not gone? As of the last running(). */
+bool ugdlm_slot_has_member(struct ugdlm *ls, uint16_t slot);
 
 /*
  * Nobody was a member before this process: before what is left of earlier

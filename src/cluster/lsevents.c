@@ -277,6 +277,19 @@ int ugdlm_slot_clean(struct ugdlm *ls, uint16_t slot)
 	return err;
 }
 
+bool ugdlm_slot_has_member(struct ugdlm *ls, uint16_t slot)
+{
+	struct ls_member *member;
+	bool found;
+
+	ls_lock(ls);
+	found = slot && ls->self.slot == slot;
+	cds_list_for_each_entry (member, &ls->members, list)
+		found |= slot && member->slot == slot && is_live(member);
+	ls_unlock(ls);
+	return found;
+}
+
 /* The cluster's updates */
 
 static int take_life_lock(struct ugdlm *ls, const struct member *m)

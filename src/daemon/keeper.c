@@ -8,8 +8,6 @@
  * when some member has called its journal clean.
  */
 #include <errno.h>
-#include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -18,40 +16,6 @@
 /* Between attempts at a journal, and between complaints about one. */
 #define RETRY_NS (200u * (uint64_t)NS_PER_MS)
 #define COMPLAIN_NS (30u * (uint64_t)NS_PER_SEC)
-
-static bool slot_has_member(const json_t *members, uint16_t slot)
-{
-	const json_t *member;
-	size_t i;
-
-	json_array_foreach(members, i, member)
-	{
-		const char *state =
-			json_string_value(json_object_get(member, "state"));
-
-		if (json_integer_value(json_object_get(member, "slot")) ==
-			    slot &&
-		    state && strcmp(state, "gone"))
-			return true;
-	}
-	return false;
-}
-
-/* Then its journal has been clean since its member died. */
-static bool slot_is_taken(struct membership *m, uint16_t slot)
-{
-	json_t *root;
-	bool taken;
-	char *text;
-
-	if (ugdlm_status_json(m->ls, &text))
-		return false;
-	root = json_loads(text, 0, NULL);
-	free(text);
-	taken = slot_has_member(json_object_get(root, "members"), slot);
-	json_decref(root);
-	return taken;
-}
 
 static void complain(struct membership *m, uint16_t slot, const char *why)
 {
@@ -95,7 +59,8 @@ static int recover_slot(struct membership *m, struct fs *fs, uint16_t slot)
 		return err;
 	}
 	err = fs_recover_journal(fs, slot - 1u);
-	if (err == -EAGAIN && slot_is_taken(m, slot))
+	/* Of a new member: it has been clean since the last one died. */
+	if (err == -EAGAIN && ugdlm_slot_has_member(m->ls, slot))
 		err = 0;
 	if (!err)
 		ugdlm_slot_clean(m->ls, slot);

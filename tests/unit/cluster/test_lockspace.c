@@ -343,6 +343,9 @@ static void test_death(void **state)
 	assert_true(c.lksb.sbflags & UGDLM_SB_VALNOTVALID);
 
 	/* Its slot is taken until somebody says that its journal is clean. */
+	assert_true(ugdlm_slot_has_member(w->node[2].ls, 1));
+	assert_true(ugdlm_slot_has_member(w->node[2].ls, 2));
+	assert_false(ugdlm_slot_has_member(w->node[2].ls, 3));
 	world_join(w, 3);
 	world_settle(w);
 	assert_non_null(strstr(world_log(w, 3), "running slot 4;"));
@@ -351,6 +354,7 @@ static void test_death(void **state)
 	world_join(w, 4);
 	world_settle(w);
 	assert_non_null(strstr(world_log(w, 4), "running slot 3;"));
+	assert_true(ugdlm_slot_has_member(w->node[2].ls, 3));
 	world_free(w);
 }
 
