@@ -19,14 +19,14 @@
  *
  * FREEZE is GFS2's (docs/spec/glocks.md 4.15), so a kernel that has the volume
  * mounted as well freezes with us. "freezer" is ours: a second freeze is
- *refused by it at once, and it tells the others who it is.
+ * refused by it at once, and it tells the others who it is.
  *
  * A log that ends with an UNMOUNT header needs no replay, and nothing is logged
  * before the thaw. So who dies while the volume is frozen leaves nothing to be
  * recovered, and if it is the one who froze, his locks go and the others thaw.
  * A node that dies before its log was ended is found by the look at the
- *journals: then all thaw, since the journal has to be replayed, and it is tried
- *again.
+ * journals: then all thaw, since the journal has to be replayed, and it is
+ * tried again.
  *
  * Stores to mapped pages reach us as WRITEs that cannot be kept waiting, since
  * others wait for these: they are taken into memory. Until the thaw no other
@@ -482,6 +482,9 @@ static int freeze_once(struct fs *fs, const struct fs_freezer *who, char *why,
 	if (err == -EBUSY)
 		snprintf(why, why_len,
 			 "another node keeps the statfs file locked");
+	else if (err && err != -EINTR)
+		snprintf(why, why_len, "it could not be written: %s",
+			 strerror(-err));
 	if (err || !fs->fs_shared_glocks)
 		return err;
 	err = freeze_others(fs, who, why, why_len);

@@ -238,15 +238,17 @@ struct fs_freezer {
  * not be frozen then unless it has withdrawn.
  *
  * Freeze the whole cluster: 0, and it is frozen until fs_thaw_writes(). Else it
- * is not: -EBUSY, with a sentence: another node freezes or has frozen it, or
- * does not come to rest; -EINTR given up; -EIO.
+ * is not, with a sentence: -EBUSY: another node freezes or has frozen it, or
+ * does not come to rest; -EINTR given up; what kept it from being written, -EIO
+ * or -ENOMEM.
  */
 int fs_freeze_writes(struct fs *fs, const struct fs_freezer *who, char *why,
 		     size_t why_len);
 void fs_thaw_writes(struct fs *fs);
 /*
- * As another node wants it, until it thaws, dies, or we withdraw. 0; -EBUSY:
- * not frozen, to be tried again; -EINTR, -EIO.
+ * As another node wants it, until it thaws, dies, or we withdraw. 0; else it is
+ * not frozen, to be tried again unless the volume has withdrawn: -EBUSY,
+ * -EINTR, -EIO, -ENOMEM.
  */
 int fs_freeze_follow(struct fs *fs, const struct fs_freezer *who);
 

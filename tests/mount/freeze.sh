@@ -142,3 +142,14 @@ check "freeze" "$UGFS" freeze mnt
 same "what is read" "$(cat mnt/last)" here
 check "unfreeze" "$UGFS" unfreeze mnt
 umount_clean mnt vol.img
+
+# On a full disk too, with data in memory that has been promised its blocks
+make_volume full.img 40M
+mount_volume full.img mnt
+dd if=/dev/zero of=mnt/a bs=1M 2> dd.err || true
+grep -q "No space left" dd.err || fail "it is not full: $(cat dd.err)"
+check "freeze" timeout "$(patiently 60)" "$UGFS" freeze mnt
+cp full.img copy.img
+clean_fsck copy.img
+check "unfreeze" "$UGFS" unfreeze mnt
+umount_clean mnt full.img
