@@ -13,6 +13,7 @@
 #include "daemon/dlm_cmd.h"
 #include "daemon/dlm_process.h"
 #include "daemon/exitcode.h"
+#include "daemon/say.h"
 #include "daemon/verbs.h"
 
 struct dlm_verb {
@@ -38,12 +39,9 @@ int dlm_say(const char *verb, int code, const char *fmt, ...)
 {
 	va_list ap;
 
-	fflush(stdout);
-	fprintf(stderr, "ugfs dlm %s: ", verb);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	say_line("ugfs dlm", verb, fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
 	return code;
 }
 

@@ -13,17 +13,15 @@
 #include "daemon/mount_server.h"
 #include "daemon/mount_target.h"
 #include "daemon/runfile.h"
+#include "daemon/say.h"
 
 int mount_say(const char *command, int code, const char *fmt, ...)
 {
 	va_list ap;
 
-	fflush(stdout);
-	fprintf(stderr, "ugfs %s: ", command);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	say_line("ugfs", command, fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
 	return code;
 }
 

@@ -316,20 +316,25 @@ int settune_main(int argc, char **argv)
 	return code;
 }
 
-/* ---- freezing ---- */
+/* ---- what has no options and no answer ---- */
 
-/* A question without arguments and without an end to its answer. */
-static int do_freeze(struct command *cmd, const char *verb, int argc,
-		     char **argv)
+static int demand(const char *verb, const char *usage, int timeout_ms, int argc,
+		  char **argv)
 {
-	struct mount_question q = {
-		.command = cmd->name,
+	struct command cmd = {
+		.name = verb,
+		.usage = usage,
+		.args_min = 1,
+		.args_max = 1,
+	};
+	const struct mount_question q = {
+		.command = verb,
 		.verb = verb,
-		.timeout_ms = -1,
+		.timeout_ms = timeout_ms,
 	};
 	json_t *result = NULL;
 	bool done;
-	int code = parse(cmd, argc, argv, &done);
+	int code = parse(&cmd, argc, argv, &done);
 
 	if (code || done)
 		return code;
@@ -338,69 +343,46 @@ static int do_freeze(struct command *cmd, const char *verb, int argc,
 	return code;
 }
 
+/* Other nodes are waited for, here and in the next one. */
 int freeze_main(int argc, char **argv)
 {
-	struct command cmd = {
-		.name = "freeze",
-		.usage = "usage: ugfs freeze DIR|DEVICE|LOCKTABLE\n"
-			 "\n"
-			 "Freeze a volume on all nodes that have it mounted: "
-			 "what has been changed\n"
-			 "is written, and further changes wait for \"ugfs "
-			 "unfreeze\". Meanwhile\n"
-			 "the device can be copied.\n"
-			 "\n"
-			 "  -h, --help  this text\n",
-		.args_min = 1,
-		.args_max = 1,
-	};
-
-	return do_freeze(&cmd, "freeze", argc, argv);
+	return demand("freeze",
+		      "usage: ugfs freeze DIR|DEVICE|LOCKTABLE\n"
+		      "\n"
+		      "Freeze a volume on all nodes that have it mounted: what "
+		      "has been changed\n"
+		      "is written, and further changes wait for \"ugfs "
+		      "unfreeze\". Meanwhile\n"
+		      "the device can be copied.\n"
+		      "\n"
+		      "  -h, --help  this text\n",
+		      -1, argc, argv);
 }
 
 int unfreeze_main(int argc, char **argv)
 {
-	struct command cmd = {
-		.name = "unfreeze",
-		.usage = "usage: ugfs unfreeze DIR|DEVICE|LOCKTABLE\n"
-			 "\n"
-			 "Thaw a volume, on the node that has frozen it: "
-			 "changes go on.\n"
-			 "\n"
-			 "  -h, --help  this text\n",
-		.args_min = 1,
-		.args_max = 1,
-	};
-
-	return do_freeze(&cmd, "unfreeze", argc, argv);
+	return demand("unfreeze",
+		      "usage: ugfs unfreeze DIR|DEVICE|LOCKTABLE\n"
+		      "\n"
+		      "Thaw a volume, on the node that has frozen it: changes "
+		      "go on.\n"
+		      "\n"
+		      "  -h, --help  this text\n",
+		      -1, argc, argv);
 }
-
-/* ---- withdraw ---- */
 
 int withdraw_main(int argc, char **argv)
 {
-	struct command cmd = {
-		.name = "withdraw",
-		.usage = "usage: ugfs withdraw DIR|DEVICE|LOCKTABLE\n"
-			 "\n"
-			 "Stop this mount at once, as after a fault: nothing "
-			 "more is written,\n"
-			 "every access fails until it is unmounted. Other "
-			 "nodes recover its\n"
-			 "journal and go on. What was not yet committed is "
-			 "lost.\n"
-			 "\n"
-			 "  -h, --help  this text\n",
-		.args_min = 1,
-		.args_max = 1,
-	};
-	json_t *result = NULL;
-	bool done;
-	int code = parse(&cmd, argc, argv, &done);
-
-	if (code || done)
-		return code;
-	code = ask(&cmd, "withdraw", NULL, argv[optind], &result);
-	json_decref(result);
-	return code;
+	return demand("withdraw",
+		      "usage: ugfs withdraw DIR|DEVICE|LOCKTABLE\n"
+		      "\n"
+		      "Stop this mount at once, as after a fault: nothing more "
+		      "is written,\n"
+		      "every access fails until it is unmounted. Other nodes "
+		      "recover its\n"
+		      "journal and go on. What was not yet committed is "
+		      "lost.\n"
+		      "\n"
+		      "  -h, --help  this text\n",
+		      ANSWER_MS, argc, argv);
 }
