@@ -5,20 +5,6 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/mount.sh"
 
-# on I COMMAND...: ugfs on node I
-on() {
-	local i=$1
-	shift
-	"$lab" exec "$i" "$UGFS" "$@"
-}
-
-# tells I TEXT: the status of node I has it
-tells() {
-	timeout 20 "$lab" exec "$1" "$UGFS" status lab:volume > status.out 2>&1 ||
-		fail "status of node $1 returned $?: $(cat status.out)"
-	grep -q -- "$2" status.out
-}
-
 # state_of I TYPE/NUMBER: of a glock on node I; nothing: it has none
 state_of() {
 	on "$1" lockdump lab:volume |

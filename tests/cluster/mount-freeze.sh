@@ -1,22 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # One node freezes the volume for all: nobody writes, everybody reads, a copy is
-# clean as it is. When the node that froze it dies, the others thaw.
+# clean as it is. When the node that froze it dies, the others thaw; when it dies
+# before all have come to rest, or its command is killed, nobody is frozen.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/mount.sh"
-
-on() {
-	local i=$1
-	shift
-	"$lab" exec "$i" "$UGFS" "$@"
-}
-
-# tells I TEXT: the status of node I has it
-tells() {
-	timeout 20 "$lab" exec "$1" "$UGFS" status lab:volume > status.out 2>&1 ||
-		fail "status of node $1 returned $?: $(cat status.out)"
-	grep -q -- "$2" status.out
-}
 
 frozen_copy() {
 	cp "$volume" copy.img
@@ -24,18 +12,20 @@ frozen_copy() {
 	rm copy.img
 }
 
-# writer DIR NAME: until it is told to stop
+# writer DIR NAME: until it is told to stop; how far it is stands in NAME.last. Not
+# in the directory of what is read: that is locked in the kernel while the change
+# of a name in it waits.
 writer() {
 	local i=0
 	while [ ! -e stop ]; do
 		i=$((i + 1))
 		echo $i > "$1/$2" && mkdir "$1/$2.d" && mv "$1/$2" "$1/$2.d/f" &&
-			rm -r "$1/$2.d" && echo $i > "$1/$2.last" || exit 1
+			rm -r "$1/$2.d" && echo $i > "$2.last" || exit 1
 	done
 }
 
 last() {
-	cat "$m1/a.last" "$m2/b.last" "$m3/c.last"
+	cat a.last b.last c.last
 }
 
 goes_on() {
@@ -43,19 +33,20 @@ goes_on() {
 }
 
 "$lab" up 3
-volume=$("$lab" volume)
+volume=$("$lab" volume --size 300M)
 m1=$("$lab" mount 1)
 m2=$("$lab" mount 2)
 m3=$("$lab" mount 3)
 echo shared > "$m1/shared"
-writer "$m1" a &
+mkdir "$m1/names"
+writer "$m1/names" a &
 writers=$!
-writer "$m2" b &
+writer "$m2/names" b &
 writers="$writers $!"
-writer "$m3" c &
+writer "$m3/names" c &
 writers="$writers $!"
 for w in a b c; do
-	wait_for 60 "the writers" test -e "$m1/$w.last"
+	wait_for 60 "the writers" test -s "$w.last"
 done
 
 for node in 1 2; do
@@ -84,6 +75,47 @@ touch stop
 for w in $writers; do
 	wait "$w" || fail "a writer has failed"
 done
+
+# begin_freeze: on node 1, which waits for node 2.
+begin_freeze() {
+	stopped=$(mount_pid 2)
+	kill -STOP "$stopped"
+	"$lab" exec 1 sh -c 'echo $$ > freeze.pid; exec "$0" freeze lab:volume' \
+		"$UGFS" > freeze.out 2>&1 &
+	freeze=$!
+	wait_for 20 "node 1 to wait for node 2" tells 1 "for a freeze by this node"
+}
+
+# all_write NODE..: and nobody thinks that it is frozen.
+all_write() {
+	local i dir
+	for i in "$@"; do
+		dir=m$i
+		ends_within 60 touch "${!dir}/round$round.$i"
+		wait_for 20 "node $i to have thawed" tells "$i" "nothing is waited for"
+		! grep -i freeze status.out || fail "node $i: $(cat status.out)"
+	done
+}
+
+# The command that waits for a node is killed: nobody is frozen
+round=1
+begin_freeze
+"$lab" exec 1 kill -KILL "$(cat freeze.pid)"
+! wait $freeze || fail "a freeze that was killed has succeeded"
+kill -CONT "$stopped"
+all_write 1 2 3
+
+# The node that has begun to freeze dies: the same
+round=2
+begin_freeze
+"$lab" kill 1
+kill -CONT "$stopped"
+! wait $freeze || fail "a freeze by a node that died has succeeded"
+all_write 2 3
+"$lab" umount 1 > /dev/null 2>&1 || true
+m1=$("$lab" mount 1)
+round=3
+all_write 1 2 3
 
 # A node that comes while it is frozen waits for the thaw
 ends_within 60 "$lab" umount 3

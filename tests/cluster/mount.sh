@@ -34,6 +34,20 @@ dirs_on() {
 	mkdir "${dirs[0]}"
 }
 
+# on I COMMAND...: ugfs on node I
+on() {
+	local i=$1
+	shift
+	"$lab" exec "$i" "$UGFS" "$@"
+}
+
+# tells I TEXT: the status of node I has it
+tells() {
+	timeout 20 "$lab" exec "$1" "$UGFS" status lab:volume > status.out 2>&1 ||
+		fail "status of node $1 returned $?: $(cat status.out)"
+	grep -q -- "$2" status.out
+}
+
 # --- who writes, who dies, who goes on ----------------------------------------
 
 linelog=$here/../../lab/linelog
