@@ -18,6 +18,9 @@
  * with a fence command. One that does not begin when it should (it may be
  * frozen) is passed over after GRACE_NS.
  *
+ * A host that is out of the ring is heard by nobody: it is not waited for, but
+ * where the ring may still be growing together after a loss of quorum.
+ *
  * A command that says "off" is believed when the host is, or was meanwhile, out
  * of the ring: an agent that is set up for the wrong plug says so too.
  */
@@ -36,6 +39,11 @@
 #define DEAD_MAX 64
 /* Late with a turn. */
 #define GRACE_NS (3 * (uint64_t)SEC_NS)
+/*
+ * The ring's changes and the group's messages come on two connections: which of
+ * them is heard first is left to chance.
+ */
+#define ABSENT_NS ((uint64_t)SEC_NS * 3 / 10)
 #define TRIES_EACH 2
 #define BACKOFF_MAX_SHIFT 6 /* 1, 2, 4 .. 64 s */
 /* For a host that was switched off to be missed: token and consensus. */
@@ -66,7 +74,7 @@ struct target {
 	uint64_t asked_ns;
 	struct incarnation asked_inc;
 	uint64_t open_ns; /* asked last without an answer since, or 0 */
-	uint64_t due_ns;
+	uint64_t due_ns;  /* not before: the pause after a run */
 	unsigned tries;
 	enum run_state run;
 	struct group_proc actor;
@@ -80,6 +88,7 @@ struct fencer {
 	struct fencer_config config;
 	struct group_proc self;
 	bool quorate, two_node;
+	uint64_t quorate_ns; /* since when */
 	unsigned nodes_count;
 	uint32_t nodes[GROUP_PROCS_MAX];
 	unsigned sups_count;
@@ -267,6 +276,18 @@ static uint64_t handicap_ns(const struct fencer *f, const struct target *t)
 		       : 0;
 }
 
+/* Until when the host itself may say that its member is dead. */
+static uint64_t answer_due_ns(const struct fencer *f, const struct target *t)
+{
+	uint64_t timeout_ns = f->config.kill_timeout_ns;
+	uint64_t due_ns = t->asked_ns + timeout_ns;
+
+	if (is_in_ring(f, t->node))
+		return due_ns;
+	return UG_MIN(due_ns, UG_MAX(t->asked_ns + ABSENT_NS,
+				     f->quorate_ns + timeout_ns));
+}
+
 static uint64_t own_due_ns(const struct fencer *f, const struct target *t)
 {
 	int turn = own_turn(f, t);
@@ -274,7 +295,8 @@ static uint64_t own_due_ns(const struct fencer *f, const struct target *t)
 	if (turn < 0 || !f->quorate || t->run != RUN_NONE || !t->open_ns ||
 	    f->now_ns > t->open_ns + PRESENT_NS)
 		return UINT64_MAX;
-	return t->due_ns + (uint64_t)turn * GRACE_NS + handicap_ns(f, t);
+	return UG_MAX(t->due_ns, answer_due_ns(f, t)) +
+	       (uint64_t)turn * GRACE_NS + handicap_ns(f, t);
 }
 
 /* Runs */
@@ -297,6 +319,15 @@ static void run_failed(struct fencer *f, struct target *t, int status)
 {
 	say_fence(f, t, FENCE_FAILED, status);
 	run_over(f, t, backoff_ns(t->tries));
+}
+
+/* It is down. Who asks in the next moment has not heard of it. */
+static void run_answered(struct fencer *f, struct target *t)
+{
+	t->asked_ns = 0;
+	t->open_ns = 0;
+	t->tries = 0;
+	run_over(f, t, FRESH_NS);
 }
 
 static void check_ring(struct fencer *f, struct target *t)
@@ -346,7 +377,7 @@ static void on_fence(struct fencer *f, struct group_proc from,
 	if (!t || is_own_run(t))
 		return;
 	if (fence->state == FENCE_DONE) {
-		drop_target(f, t);
+		run_answered(f, t);
 		return;
 	}
 	/* Of one that took too long: another one is at it by now. */
@@ -399,8 +430,6 @@ static void on_ask(struct fencer *f, struct group_proc from,
 	if (!t->asked_ns) {
 		t->asked_ns = f->now_ns;
 		t->asked_inc = ask->inc;
-		t->due_ns = UG_MAX(t->due_ns,
-				   f->now_ns + f->config.kill_timeout_ns);
 	}
 	note_asker(f, t, from);
 }
@@ -437,7 +466,7 @@ static void on_message(struct fencer *f, struct group_proc from,
 	case GM_FENCE_ACK:
 		t = find_target(f, msg->node);
 		if (t && !is_own_run(t))
-			drop_target(f, t);
+			run_answered(f, t);
 		break;
 	default:
 		break;
@@ -500,6 +529,8 @@ static void on_procs(struct fencer *f, const struct group_proc *list,
 
 static void on_quorum(struct fencer *f, const struct fencer_event *ev)
 {
+	if (!f->quorate)
+		f->quorate_ns = f->now_ns;
 	f->quorate = ev->quorum.quorate;
 	f->two_node = ev->quorum.two_node;
 	f->nodes_count = UG_MIN(ev->quorum.count, (unsigned)GROUP_PROCS_MAX);

@@ -142,6 +142,7 @@ static void start(unsigned count, enum fence_kind kind)
 	}
 	tell_procs();
 	tell_quorum();
+	w.now += 60 * SEC;
 }
 
 static void end(void)
@@ -221,13 +222,14 @@ static void agent_ends(unsigned n, unsigned lost, int status)
 	give(n, &ev);
 }
 
-static void test_lowest_after_timeout(void **state)
+/* It has left the ring: nobody would hear its answer. */
+static void test_lowest_at_once(void **state)
 {
 	start(4, FENCE_COMMAND);
 	lose(3);
-	run(4.8);
+	run(0.2);
 	assert_int_equal(w.begun[1], 0);
-	run(1.5);
+	run(0.5);
 	assert_int_equal(w.begun[1], 1);
 	agent_ends(1, 3, 0);
 	run(1);
@@ -238,6 +240,66 @@ static void test_lowest_after_timeout(void **state)
 	for (unsigned n = 1; n <= 4; n++)
 		if (w.nodes[n].alive)
 			assert_true(fencer_wake_ns(w.nodes[n].f) == UINT64_MAX);
+	end();
+}
+
+/* It hangs, in the ring: it has the time to answer. */
+static void test_lowest_after_timeout(void **state)
+{
+	start(4, FENCE_COMMAND);
+	w.lost = 3;
+	w.nodes[3].member = false;
+	run(4.8);
+	assert_int_equal(w.begun[1], 0);
+	run(0.5);
+	assert_int_equal(w.begun[1], 1);
+	end();
+}
+
+/* It hangs, and a second later it is lost. */
+static void test_lost_while_asked(void **state)
+{
+	start(4, FENCE_COMMAND);
+	w.lost = 3;
+	run(1);
+	lose(3);
+	run(0.2);
+	assert_int_equal(w.begun[1], 1);
+	end();
+}
+
+/* Out of the ring for a moment that the question falls into: it can answer. */
+static void test_back_in_ring(void **state)
+{
+	start(4, FENCE_COMMAND);
+	w.lost = 3;
+	w.in_ring[3] = false;
+	tell_quorum();
+	run(0.2);
+	w.in_ring[3] = true;
+	tell_quorum();
+	run(4.6);
+	assert_int_equal(w.begun[1], 0);
+	run(0.5);
+	assert_int_equal(w.begun[1], 1);
+	end();
+}
+
+/* All were cut from each other: the ring grows together one by one. */
+static void test_quorum_regained(void **state)
+{
+	start(4, FENCE_COMMAND);
+	w.quorate = false;
+	lose(3);
+	w.lost = 0;
+	run(60);
+	w.quorate = true;
+	tell_quorum();
+	w.lost = 3;
+	run(4.8);
+	assert_int_equal(w.begun[1], 0);
+	run(0.5);
+	assert_int_equal(w.begun[1], 1);
 	end();
 }
 
@@ -379,7 +441,7 @@ static void test_two_nodes(void **state)
 		start(2, FENCE_COMMAND);
 		w.two_node = true;
 		lose(3 - alone);
-		run(6.5);
+		run(1.5);
 		assert_int_equal(w.begun[alone], alone == 1);
 		run(2);
 		assert_int_equal(w.begun[alone], 1);
@@ -453,7 +515,7 @@ static void test_acknowledged(void **state)
 
 	start(3, FENCE_COMMAND);
 	lose(3);
-	run(3);
+	run(0.2);
 	put(sup_of(2), &ack);
 	w.lost = 0;
 	run(60);
@@ -497,7 +559,11 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lowest_at_once),
 		cmocka_unit_test(test_lowest_after_timeout),
+		cmocka_unit_test(test_lost_while_asked),
+		cmocka_unit_test(test_back_in_ring),
+		cmocka_unit_test(test_quorum_regained),
 		cmocka_unit_test(test_proof_in_time),
 		cmocka_unit_test(test_proof_crosses),
 		cmocka_unit_test(test_deaths_in_a_row),
