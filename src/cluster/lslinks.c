@@ -30,6 +30,25 @@ static void begin_message(struct ugdlm *ls)
 	}
 }
 
+/*
+ * What the links' thread tells beside messages: among them it has the lock.
+ * Whether it was taken now, which is for end_news().
+ */
+static bool begin_news(struct ugdlm *ls)
+{
+	bool alone = !ls->receiving;
+
+	if (alone)
+		ls_lock(ls);
+	return alone;
+}
+
+static void end_news(struct ugdlm *ls, bool alone)
+{
+	if (alone)
+		ls_unlock(ls);
+}
+
 static bool answers_flush(struct ugdlm *ls, const struct dlm_msg *msg)
 {
 	struct ls_member *member = ls_member_find(ls, (uint32_t)msg->from);
@@ -118,10 +137,10 @@ static void pause_receiving(void *arg)
 	ls_unlock(ls); /* pushes, rings */
 }
 
+/* Of a timer: never among messages. */
 static void silent(void *arg, const struct link_peer *peer)
 {
 	struct ugdlm *ls = arg;
-
 	struct ls_member *member;
 
 	ls_lock(ls);
@@ -180,23 +199,21 @@ static void refused(void *arg, const struct link_peer *peer, const char *why)
 {
 	const struct ls_member *member;
 	struct ugdlm *ls = arg;
+	bool alone = begin_news(ls);
 
-	ls_lock(ls);
 	member = ls_member_of(ls, &peer->inc);
 	if (member && !ls->lost && !ls->left && !ls->generation)
 		ls_lose(ls, -EKEYREJECTED, "no link with %s: %s", member->name,
 			why);
-	ls_unlock(ls);
+	end_news(ls, alone);
 }
 
 static void room(void *arg, uint32_t id)
 {
 	struct ugdlm *ls = arg;
 	struct ls_member *member;
-	bool alone = !ls->receiving; /* not among messages */
+	bool alone = begin_news(ls);
 
-	if (alone)
-		ls_lock(ls);
 	member = ls_member_find(ls, id);
 	if (member && member->full) {
 		member->full = false;
@@ -205,8 +222,7 @@ static void room(void *arg, uint32_t id)
 	}
 	if (!ls->full && !ls->lost)
 		ls_resume(ls);
-	if (alone)
-		ls_unlock(ls);
+	end_news(ls, alone);
 }
 
 const struct links_ops ls_links_callbacks = {

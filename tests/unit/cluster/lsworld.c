@@ -655,6 +655,8 @@ bool world_deliver(struct world *w, unsigned from, unsigned to)
 		peer.inc = m->from;
 		err = n->links_ops->receive(n->ls, &peer, m->channel, m->bytes,
 					    m->len);
+		if (w->refusing)
+			n->links_ops->refused(n->ls, &peer, "another key");
 		n->links_ops->pause(n->ls);
 	}
 	assert_int_equal(err, 0);

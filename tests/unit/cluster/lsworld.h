@@ -49,6 +49,7 @@ struct world {
 	bool real;
 	int life_lock_err; /* of who joins next */
 	bool direct;	   /* who joins next takes callbacks so */
+	bool refusing;	   /* a handshake is refused among the messages */
 	bool dispatching;  /* world_settle() dispatches, too */
 };
 

@@ -164,6 +164,23 @@ static void test_direct(void **state)
 	world_free(w);
 }
 
+/*
+ * The links' thread reads of a newcomer with another key between messages of a
+ * member, which have taken the lock: a member that has run goes on.
+ */
+static void test_refused_among_messages(void **state)
+{
+	struct world *w = world_new(2, false);
+	const char *name = world_name(2, 2);
+	struct test_lock lock = { 0 };
+
+	w->refusing = true;
+	lock_request(w, 1, &lock, name, UGDLM_EX, 0);
+	world_settle(w);
+	lock_expect(&lock, UGDLM_OK, UGDLM_EX);
+	world_free(w);
+}
+
 struct asker {
 	struct world *w;
 	struct test_lock again;
@@ -706,6 +723,7 @@ int main(void)
 		cmocka_unit_test(test_inline),
 		cmocka_unit_test(test_two_nodes),
 		cmocka_unit_test(test_direct),
+		cmocka_unit_test(test_refused_among_messages),
 		cmocka_unit_test(test_callbacks_push_once),
 		cmocka_unit_test(test_value_block),
 		cmocka_unit_test(test_bad_arguments),
