@@ -234,6 +234,13 @@ static void tell_lease(struct cluster *c)
 	fflush(stdout);
 }
 
+/* Its effects may have been told of before that. */
+static void tell_ack(struct cluster *c, const char *node)
+{
+	printf("ack %d\n", -cluster_fence_ack(c, node));
+	fflush(stdout);
+}
+
 static void run_command(struct cluster *c, const char *line)
 {
 	struct incarnation inc;
@@ -253,7 +260,7 @@ static void run_command(struct cluster *c, const char *line)
 	else if (strcmp(line, "waits\n") == 0)
 		tell_waits(c);
 	else if (sscanf(line, "ack %79s", what) == 1)
-		printf("ack %d\n", -cluster_fence_ack(c, what));
+		tell_ack(c, what);
 	else if (sscanf(line, "link %u %79s", &id, what) == 2 &&
 		 recall(id, &inc))
 		cluster_say_link(c, &inc, strcmp(what, "silent") == 0);
