@@ -295,6 +295,21 @@ static void serve_own(struct plock_engine *engine, struct call *call)
 	serve_receive(engine, &msg);
 }
 
+/* A call that asks first needs one token for both. */
+static void ask_for_call(struct plock_engine *engine, struct file *file)
+{
+	uint64_t home;
+
+	if (file->asking || !engine->epoch)
+		return;
+	home = home_of(engine, file->number);
+	if (!rate_may_send(engine, file, home))
+		return;
+	file->paid =
+		engine->config.tuning.rate_limit && home != engine->config.node;
+	client_ask(engine, file);
+}
+
 bool client_send_next(struct plock_engine *engine, struct file *file)
 {
 	struct call *call;
@@ -312,9 +327,12 @@ bool client_send_next(struct plock_engine *engine, struct file *file)
 	    lend_call(engine, file, call))
 		return true;
 	if (file->role == FILE_CLIENT && !file->serialiser) {
-		client_ask(engine, file);
+		ask_for_call(engine, file);
 		return false;
 	}
+	if (file->role == FILE_CLIENT &&
+	    !rate_may_send(engine, file, file->serialiser))
+		return false;
 	cds_list_del(&call->list);
 	cds_list_add_tail(&call->list, &file->calls);
 	call->sent_gen = file->gen;

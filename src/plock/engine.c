@@ -22,6 +22,21 @@
 /* Updates that the handling of one message or call causes at most: TABLEs. */
 #define UPDATES_OF_A_STEP (64u + PLOCK_TABLES * MOVE_LOCKS_MAX / PLOCK_RECORDS)
 
+int plock_tune(struct plock_engine *engine, const struct plock_tuning *tuning)
+{
+	struct plock_tuning *to = &engine->config.tuning;
+
+	if (tuning->rate_limit > PLOCK_RATE_MAX)
+		return -EINVAL;
+	*to = *tuning;
+	if (!to->idle_ns)
+		to->idle_ns = PLOCK_IDLE_NS;
+	if (!to->drop_count)
+		to->drop_count = PLOCK_IDLE_BATCH;
+	engine->drop_ns = 0; /* of another rhythm */
+	return 0;
+}
+
 int plock_engine_new(const struct plock_config *config,
 		     struct plock_engine **out)
 {
@@ -34,8 +49,10 @@ int plock_engine_new(const struct plock_config *config,
 	if (!engine)
 		return -ENOMEM;
 	engine->config = *config;
-	if (!engine->config.idle_ns)
-		engine->config.idle_ns = PLOCK_IDLE_NS;
+	if (plock_tune(engine, &config->tuning)) {
+		free(engine);
+		return -EINVAL;
+	}
 	if (!engine->config.stay_ns)
 		engine->config.stay_ns = PLOCK_STAY_NS;
 	if (!engine->config.probe_ns)
@@ -44,6 +61,7 @@ int plock_engine_new(const struct plock_config *config,
 		engine->config.kept_max = PLOCK_KEPT_MAX;
 	CDS_INIT_LIST_HEAD(&engine->idle);
 	CDS_INIT_LIST_HEAD(&engine->runnable);
+	CDS_INIT_LIST_HEAD(&engine->throttled);
 	CDS_INIT_LIST_HEAD(&engine->waiting);
 	CDS_INIT_LIST_HEAD(&engine->probed);
 	CDS_INIT_LIST_HEAD(&engine->future);
@@ -132,6 +150,9 @@ int plock_reserve(struct plock_engine *engine)
 	if (!engine->spare_parked)
 		engine->spare_parked = malloc(sizeof(struct parked));
 	if (!engine->spare_file || !engine->spare_call || !engine->spare_parked)
+		return -ENOMEM;
+	/* No unlock may find that there is none: it may have been answered. */
+	if (ranges_reserve(engine->ranges, 1) == -ENOMEM)
 		return -ENOMEM;
 	return plock_reserve_updates(engine,
 				     UPDATES_OF_A_STEP + engine->node_count);
@@ -348,17 +369,20 @@ static uint64_t probe_due(const struct cds_list_head *list)
 
 uint64_t plock_wake_ns(const struct plock_engine *engine)
 {
-	uint64_t wake, probe;
+	uint64_t wake, other;
 
 	if (!engine->epoch || engine->stopped)
 		return UINT64_MAX;
 	wake = probe_due(&engine->waiting);
-	probe = probe_due(&engine->probed);
-	wake = UG_MIN(wake, probe);
+	other = probe_due(&engine->probed);
+	wake = UG_MIN(wake, other);
+	other = rate_wake_ns(engine);
+	wake = UG_MIN(wake, other);
 	if (list_empty(&engine->idle))
 		return wake;
-	probe = cds_list_first_entry(&engine->idle, struct file, idle)->used_ns;
-	return UG_MIN(wake, probe + engine->config.idle_ns);
+	other = cds_list_first_entry(&engine->idle, struct file, idle)->used_ns;
+	other = UG_MAX(other + engine->config.tuning.idle_ns, engine->drop_ns);
+	return UG_MIN(wake, other);
 }
 
 static int quorum(struct plock_engine *engine, bool quorate)
@@ -400,6 +424,7 @@ static int one_event(struct plock_engine *engine, struct plock_event *event)
 		if (engine->epoch && !engine->stopped) {
 			files_tick(engine);
 			client_tick(engine);
+			rate_tick(engine);
 		}
 		return 0;
 	}

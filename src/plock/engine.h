@@ -11,6 +11,7 @@
  *	lend.c	    read locks that others grant
  *	epoch.c	    members come and go
  *	probe.c	    deadlocks across members
+ *	rate.c	    how many calls may leave
  *	parked.c    messages that wait
  */
 #ifndef UG_PLOCK_ENGINE_H
@@ -65,8 +66,9 @@ enum file_role {
 
 struct file {
 	struct file *hash_next;
-	struct cds_list_head idle;     /* engine: least used first */
-	struct cds_list_head runnable; /* engine: parked may go on */
+	struct cds_list_head idle;	/* engine: least used first */
+	struct cds_list_head runnable;	/* engine: parked may go on */
+	struct cds_list_head throttled; /* engine: wait for the rate limit */
 	uint64_t number;
 	struct range_table tables[PLOCK_TABLES];
 	enum file_role role;
@@ -79,6 +81,7 @@ struct file {
 	struct cds_list_head held;  /* to be sent, after those */
 	bool asking;		    /* ACQUIRE is under way */
 	bool lent;		    /* read locks are granted here */
+	bool paid;		    /* the next call has its token */
 	uint64_t taking_from;	    /* TABLE comes in parts */
 
 	/* serialiser */
@@ -115,6 +118,9 @@ struct plock_engine {
 	uint32_t file_count;
 	struct cds_list_head idle;
 	struct cds_list_head runnable;
+	struct cds_list_head throttled; /* in order of arrival */
+	uint64_t rate_ns;		/* rate.c */
+	uint64_t drop_ns; /* idle files are looked for not before */
 
 	struct call **calls_by_id;
 	struct call **calls_by_owner;
@@ -306,6 +312,14 @@ int parked_keep(struct plock_engine *engine, struct cds_list_head *list,
 /* Out of its list. */
 void parked_free(struct plock_engine *engine, struct parked *parked);
 void parked_free_all(struct plock_engine *engine, struct cds_list_head *list);
+
+/* rate.c */
+/* False: the file is run again when it may. */
+bool rate_may_send(struct plock_engine *engine, struct file *file, uint64_t to);
+/* It waits no more, and has nothing in advance. */
+void rate_forget(struct plock_engine *engine, struct file *file);
+void rate_tick(struct plock_engine *engine);
+uint64_t rate_wake_ns(const struct plock_engine *engine);
 
 /* probe.c */
 void probe_start(struct plock_engine *engine, struct call *call);

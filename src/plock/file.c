@@ -101,6 +101,7 @@ struct file *file_open(struct plock_engine *engine, uint64_t number)
 	CDS_INIT_LIST_HEAD(&file->held);
 	CDS_INIT_LIST_HEAD(&file->parked);
 	CDS_INIT_LIST_HEAD(&file->runnable);
+	CDS_INIT_LIST_HEAD(&file->throttled);
 	file->used_ns = engine->now_ns;
 	cds_list_add_tail(&file->idle, &engine->idle);
 	return file;
@@ -211,6 +212,7 @@ static void file_forget(struct plock_engine *engine, struct file *file)
 	cds_list_del(&file->idle);
 	if (!list_empty(&file->runnable))
 		cds_list_del(&file->runnable);
+	rate_forget(engine, file);
 	file_free(engine, file);
 }
 
@@ -229,13 +231,18 @@ static void file_is_idle(struct plock_engine *engine, struct file *file)
 
 void files_tick(struct plock_engine *engine)
 {
-	for (unsigned n = 0; n < PLOCK_IDLE_BATCH; n++) {
+	if (engine->now_ns < engine->drop_ns)
+		return;
+	engine->drop_ns = engine->now_ns + engine->config.tuning.drop_every_ns;
+	for (uint32_t n = 0; n < engine->config.tuning.drop_count; n++) {
 		struct file *file;
 
-		if (list_empty(&engine->idle))
+		/* Of one file they can be as many as it is lent to. */
+		if (list_empty(&engine->idle) || plock_reserve(engine))
 			return;
 		file = cds_list_first_entry(&engine->idle, struct file, idle);
-		if (file->used_ns + engine->config.idle_ns > engine->now_ns)
+		if (file->used_ns + engine->config.tuning.idle_ns >
+		    engine->now_ns)
 			return;
 		if (file->role == FILE_CLIENT && file_is_unused(file) &&
 		    !file->home_node) {

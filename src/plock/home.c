@@ -80,13 +80,17 @@ static bool nobody_unknown(const struct plock_engine *engine, uint64_t number)
 					  number) == engine->config.node;
 }
 
-/* We serialise it ourselves, from what the clients have registered. */
-static void take_over(struct plock_engine *engine, struct file *file)
+/*
+ * We serialise it ourselves, from what the clients have registered. Closed: one
+ * that is gone may hold locks of it.
+ */
+static void take_over(struct plock_engine *engine, struct file *file,
+		      bool closed)
 {
 	uint64_t gen = new_gen(engine);
 
 	serve_start(engine, file, gen);
-	file->closed = engine->gone_count > 0;
+	file->closed = closed;
 	set_home(engine, file, engine->config.node, gen);
 	TRACE(engine, "file %llu: taken over%s",
 	      (unsigned long long)file->number, file->closed ? ", closed" : "");
@@ -96,6 +100,7 @@ int home_acquire(struct plock_engine *engine, const struct plock_msg *msg)
 {
 	struct plock_msg *reply;
 	struct file *file;
+	bool unknown;
 
 	if (home_of(engine, msg->number) != engine->config.node)
 		return 0;
@@ -105,9 +110,10 @@ int home_acquire(struct plock_engine *engine, const struct plock_msg *msg)
 			       ? -EBADMSG
 			       : 0;
 	file = file_open(engine, msg->number);
-	if (!file->home_node && !nobody_unknown(engine, msg->number) &&
+	unknown = !nobody_unknown(engine, msg->number);
+	if (!file->home_node && (unknown || engine->config.at_home) &&
 	    file->role == FILE_CLIENT)
-		take_over(engine, file);
+		take_over(engine, file, unknown);
 	else if (!file->home_node)
 		set_home(engine, file, msg->from, new_gen(engine));
 	reply = plock_send(engine, msg->from, PLOCK_MSG_SERVES, file);
@@ -190,7 +196,7 @@ static void settle_file(struct plock_engine *engine, struct file *file)
 		file_drop_others(engine, file);
 		file_set_role(engine, file, FILE_CLIENT);
 	} else if (!file->home_node && (lost || file->role == FILE_REBUILT)) {
-		take_over(engine, file);
+		take_over(engine, file, engine->gone_count > 0);
 	}
 }
 

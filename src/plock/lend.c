@@ -42,9 +42,9 @@ void lend_consider(struct plock_engine *engine, struct file *file,
 		file->read_streak++;
 		return;
 	}
-	if (msg->from == engine->config.node || !engine->settled ||
-	    !member_is(engine, msg->from) || file->role != FILE_SERVES ||
-	    file->lent_count == LENT_MAX ||
+	if (engine->config.at_home || msg->from == engine->config.node ||
+	    !engine->settled || !member_is(engine, msg->from) ||
+	    file->role != FILE_SERVES || file->lent_count == LENT_MAX ||
 	    lent_index(file, msg->from) < file->lent_count ||
 	    (file->recalled_ns &&
 	     engine->now_ns - file->recalled_ns < LEND_PAUSE_NS) ||

@@ -26,7 +26,7 @@
 
 /* A file that nobody uses is forgotten after 10 s. */
 #define PLOCK_IDLE_NS 10000000000u
-/* Files that one tick looks at. */
+/* Files that one tick looks at, if not told otherwise. */
 #define PLOCK_IDLE_BATCH 64u
 
 /*

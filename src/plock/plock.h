@@ -25,6 +25,9 @@
 
 #include "plock/range.h"
 
+/* The highest rate limit; beyond it there is none. */
+#define PLOCK_RATE_MAX 1000000u
+
 /* The tables of a file; the values are those of messages. */
 enum plock_table {
 	PLOCK_FCNTL = 0,
@@ -199,9 +202,23 @@ struct plock_event {
 	};
 };
 
+/* Each member's own business: spec 5.7. */
+struct plock_tuning {
+	uint64_t idle_ns; /* a file unused for so long is forgotten; 0: 10 s */
+	/* Such files are looked for so often; 0: when there may be one */
+	uint64_t drop_every_ns;
+	uint32_t drop_count; /* so many each time; 0: PLOCK_IDLE_BATCH */
+	uint32_t rate_limit; /* calls a second that leave us; 0: all */
+};
+
 struct plock_config {
-	uint64_t node;	   /* incarnation of this member, not 0 */
-	uint64_t idle_ns;  /* a file unused for so long is forgotten; 0: 10 s */
+	uint64_t node; /* incarnation of this member, not 0 */
+	/*
+	 * Files stay with their homes: no moves, no loans. All members must
+	 * say the same.
+	 */
+	bool at_home;
+	struct plock_tuning tuning;
 	uint64_t stay_ns;  /* a file moves not before; 0: 10 ms */
 	uint64_t probe_ns; /* who waits so long looks for a deadlock; 0: 1 s */
 	size_t kept_max;   /* messages kept of one member; 0: PLOCK_KEPT_MAX */
@@ -216,6 +233,12 @@ struct plock_engine;
 int plock_engine_new(const struct plock_config *config,
 		     struct plock_engine **out);
 void plock_engine_free(struct plock_engine *engine);
+
+/*
+ * From now on; give PLOCK_EV_TICK then, for what has waited for it. -EINVAL:
+ * more than PLOCK_RATE_MAX.
+ */
+int plock_tune(struct plock_engine *engine, const struct plock_tuning *tuning);
 
 /*
  * Take one event; updates are appended to out. 0; -ENOMEM: nothing has changed
@@ -250,7 +273,9 @@ struct plock_file_info {
 
 struct plock_counts {
 	uint64_t calls, messages, moves, lends, recalls, bounces, deadlocks;
+	uint64_t delayed; /* times a file had to wait for the rate limit */
 	uint32_t files, pending;
+	uint32_t throttled; /* files that wait for it now */
 	struct range_counts ranges;
 };
 

@@ -25,6 +25,7 @@ void serve_start(struct plock_engine *engine, struct file *file, uint64_t gen)
 	file->op_count = 0;
 	file->read_streak = 0;
 	file->serves_since_ns = engine->now_ns;
+	rate_forget(engine, file);
 	file_set_role(engine, file, FILE_SERVES);
 	client_recall_calls(engine, file);
 }

@@ -41,9 +41,9 @@ link_mutant() {
 failing_unit() {
 	local name
 
-	for name in test_range test_model test_member; do
+	for name in test_range test_model test_member test_settings; do
 		$cc $flags -o "$work/$name" "$work/unit/$name.o" \
-			"$work/unit/nomem.o" "$work"/engine/*.o $wrap -lcmocka \
+			"$work"/unit/{nomem,story}.o "$work"/engine/*.o $wrap -lcmocka \
 			-lpthread || exit 2
 		(ulimit -t 60; exec "$work/$name" 20000) >"$work/output" 2>&1 &&
 			continue
@@ -229,6 +229,28 @@ fault lent-to-writers lend.c \
 fault lent-to-the-dead-open lend.c \
 	'	file->closed |= engine->gone_count > 0;
 	returned' '	returned'
+
+# Limits
+fault unlock-without-memory engine.c \
+	'if (ranges_reserve(engine->ranges, 1) == -ENOMEM)' 'if (0)'
+fault recalls-without-room file.c \
+	' || plock_reserve(engine))' ')'
+fault burst-without-end rate.c \
+	'UG_MAX(engine->rate_ns, engine->now_ns)' 'engine->rate_ns'
+fault calls-not-counted client.c \
+	'	    !rate_may_send(engine, file, file->serialiser))' '	    0)'
+fault in-line-forgotten rate.c \
+	'		file_run(engine, file);' ''
+fault line-overtaken rate.c \
+	'list_empty(&engine->throttled) && take' 'take'
+fault moves-from-home move.c \
+	'if (engine->config.at_home)' 'if (0)'
+fault lent-from-home lend.c \
+	'engine->config.at_home ||' ''
+fault given-away-from-home home.c \
+	'(unknown || engine->config.at_home)' 'unknown'
+fault forgets-all-the-time file.c \
+	'if (engine->now_ns < engine->drop_ns)' 'if (0)'
 
 # Epochs and probes
 fault ghosts-released-early epoch.c \

@@ -27,7 +27,8 @@ static void wait_for_peace(struct world *w)
 {
 	for (unsigned i = 0; i < 300; i++) {
 		world_run(w, w->now_ns + 50 * MS);
-		if (i >= 10 && world_is_settled(w) && !world_messages())
+		if (i >= 10 && world_is_settled(w) && !world_messages() &&
+		    !world_throttled(w))
 			return;
 	}
 	fail(w, "%s",
@@ -62,6 +63,8 @@ static void one_schedule(uint64_t seed, bool trace, struct world *totals)
 	wait_for_peace(w);
 	truth_check_quiet(w);
 	w->draining = true;
+	if (chance(w, 50))
+		world_untune(w);
 	wait_for_drain(w);
 	wait_for_peace(w);
 	truth_check_quiet(w);
@@ -80,6 +83,7 @@ static void one_schedule(uint64_t seed, bool trace, struct world *totals)
 	totals->lends += w->lends;
 	totals->recalls += w->recalls;
 	totals->bounces += w->bounces;
+	totals->delayed += w->delayed;
 }
 
 static void usage(void)
@@ -132,6 +136,7 @@ int main(int argc, char **argv)
 	print("lends", totals.lends);
 	print("recalls", totals.recalls);
 	print("bounces", totals.bounces);
+	print("delays", totals.delayed);
 	print("times no memory", totals.nomems);
 	printf("\n");
 	return 0;

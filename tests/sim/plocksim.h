@@ -66,6 +66,8 @@ struct node {
 	struct proc procs[OWNERS];
 	uint64_t member_ns; /* its membership events keep order */
 	uint64_t tick_ns;
+	uint64_t boot_ns;
+	uint64_t ops; /* calls sent to others */
 };
 
 /* What a dead member held, until it is released. */
@@ -91,6 +93,8 @@ struct world {
 	bool turns;	  /* mostly one node acts at a time */
 	unsigned unlocks; /* % */
 	unsigned faults;
+	bool at_home;
+	struct plock_tuning tuning;
 	struct node nodes[NODES_MAX + 1];
 	struct dead dead[DEAD_MAX];
 	unsigned dead_count;
@@ -102,7 +106,7 @@ struct world {
 	uint64_t link_ns[NODES_MAX + 1][NODES_MAX + 1];
 	/* statistics */
 	uint64_t steps, calls, grants, deadlocks, cancelled, faults_done,
-		epochs, nomems, moves, lends, recalls, bounces;
+		epochs, nomems, moves, lends, recalls, bounces, delayed;
 };
 
 void fail(const struct world *w, const char *fmt, ...)
@@ -124,6 +128,10 @@ void world_heal(struct world *w);
 void world_end(struct world *w);
 bool world_is_settled(const struct world *w);
 unsigned world_messages(void);
+/* Files that wait for the rate limit. */
+unsigned world_throttled(const struct world *w);
+/* No limits any more. */
+void world_untune(struct world *w);
 int node_step(struct world *w, struct node *n, struct plock_event *event);
 
 /* plockproc.c */

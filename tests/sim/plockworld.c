@@ -137,6 +137,21 @@ unsigned world_messages(void)
 	return count;
 }
 
+unsigned world_throttled(const struct world *w)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 1; i <= w->node_count; i++) {
+		struct plock_counts counts;
+
+		if (!w->nodes[i].alive)
+			continue;
+		plock_count(w->nodes[i].engine, &counts);
+		count += counts.throttled;
+	}
+	return count;
+}
+
 /* Links */
 
 static unsigned place_of(const struct world *w, uint64_t node)
@@ -148,7 +163,22 @@ static unsigned place_of(const struct world *w, uint64_t node)
 	return 0;
 }
 
-static void send_out(struct world *w, const struct node *n,
+/* In any time so many calls as a second's plus its own. */
+static void check_rate(struct world *w, struct node *n,
+		       const struct plock_msg *msg)
+{
+	uint64_t limit = w->tuning.rate_limit, most;
+
+	if (msg->type != PLOCK_MSG_OP || !limit)
+		return;
+	most = limit + limit * (w->now_ns - n->boot_ns) / SEC + 1;
+	if (++n->ops > most)
+		fail(w, "%llx has sent %llu calls, not %llu",
+		     (unsigned long long)n->node, (unsigned long long)n->ops,
+		     (unsigned long long)most);
+}
+
+static void send_out(struct world *w, struct node *n,
 		     const struct plock_msg *msg)
 {
 	unsigned from = (unsigned)(n - w->nodes), to = place_of(w, msg->to);
@@ -157,6 +187,7 @@ static void send_out(struct world *w, const struct node *n,
 			   .node = msg->to,
 			   .from = n->node };
 
+	check_rate(w, n, msg);
 	if (!to)
 		return;
 	if (w->trace)
@@ -266,13 +297,15 @@ static void print_line(void *arg, const char *line)
 
 static void boot(struct world *w, unsigned place)
 {
-	struct plock_config config = { .idle_ns = 15 * MS,
+	struct plock_config config = { .at_home = w->at_home,
+				       .tuning = w->tuning,
 				       .stay_ns = MS,
 				       .probe_ns = 100 * MS };
 	struct node *n = &w->nodes[place];
 
 	memset(n, 0, sizeof(*n));
 	n->alive = true;
+	n->boot_ns = w->now_ns;
 	n->node = ++w->next_life << 8 | place;
 	config.node = n->node;
 	config.trace = w->trace ? print_line : NULL;
@@ -542,6 +575,14 @@ void world_setup(struct world *w, uint64_t seed)
 	w->unlocks = chance(w, 50) ? 40 : 60;
 	w->faults = (unsigned)choose(w, 8);
 	w->nomem = chance(w, 25);
+	w->at_home = chance(w, 25);
+	w->tuning.idle_ns = 15 * MS;
+	if (chance(w, 30))
+		w->tuning.rate_limit = 10 + (uint32_t)choose(w, 200);
+	if (chance(w, 30)) {
+		w->tuning.drop_every_ns = choose(w, 20 * MS);
+		w->tuning.drop_count = 1 + (uint32_t)choose(w, 3);
+	}
 	w->next_ctx = 1;
 	for (unsigned i = 1; i <= w->node_count; i++) {
 		if (i == 1 || chance(w, 80))
@@ -551,6 +592,20 @@ void world_setup(struct world *w, uint64_t seed)
 	}
 	post(choose(w, 5 * MS), EV_CHANGE, 0, 0);
 	plan_faults(w, 300 * MS);
+}
+
+void world_untune(struct world *w)
+{
+	struct plock_event event = { .kind = PLOCK_EV_TICK };
+
+	w->tuning = (struct plock_tuning){ .idle_ns = 15 * MS };
+	for (unsigned i = 1; i <= w->node_count; i++) {
+		if (!w->nodes[i].alive)
+			continue;
+		if (plock_tune(w->nodes[i].engine, &w->tuning))
+			fail(w, "a change of limits is refused");
+		node_step(w, &w->nodes[i], &event);
+	}
 }
 
 void world_heal(struct world *w)
@@ -589,6 +644,7 @@ void world_end(struct world *w)
 		w->lends += counts.lends;
 		w->recalls += counts.recalls;
 		w->bounces += counts.bounces;
+		w->delayed += counts.delayed;
 		plock_engine_free(w->nodes[i].engine);
 	}
 	heap_order = 0;

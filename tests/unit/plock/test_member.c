@@ -2,200 +2,9 @@
 /*
  * test_member.c - one member's part, the others are played: what chance hardly
  * ever brings about, and what no member of ours would say.
- *
- * One engine, member 1, that keeps MOST messages of one sender; 2 and 3 are
- * played.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <errno.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include "plock/plock.h"
-
-#define MOST 8u
-
-struct story {
-	struct plock_engine *engine;
-	struct plock_updates out;
-	uint64_t now_ns;
-	uint64_t next_id;
-	uint64_t call_id; /* of the last call */
-	uint64_t served;  /* a file that member 1 serialises */
-};
-
-static int step(struct story *s, struct plock_event *event)
-{
-	int error;
-
-	s->out.count = 0;
-	event->now_ns = s->now_ns;
-	error = plock_step(s->engine, event, &s->out);
-	assert_false(s->out.more);
-	plock_check(s->engine);
-	return error;
-}
-
-static void members(struct story *s, uint64_t epoch)
-{
-	static const uint64_t nodes[] = { 1, 2, 3 };
-	struct plock_event event = {
-		.kind = PLOCK_EV_MEMBERS,
-		.members = { .epoch = epoch, .nodes = nodes, .count = 3 }
-	};
-
-	assert_int_equal(step(s, &event), 0);
-}
-
-/* The others are gone. */
-static void alone(struct story *s, uint64_t epoch)
-{
-	static const uint64_t nodes[] = { 1 }, gone[] = { 2, 3 };
-	struct plock_event event = { .kind = PLOCK_EV_MEMBERS,
-				     .members = { .epoch = epoch,
-						  .nodes = nodes,
-						  .count = 1,
-						  .gone = gone,
-						  .gone_count = 2 } };
-
-	assert_int_equal(step(s, &event), 0);
-	assert_true(plock_is_settled(s->engine));
-}
-
-static void released(struct story *s, uint64_t node)
-{
-	struct plock_event event = { .kind = PLOCK_EV_RELEASED,
-				     .released.node = node };
-
-	assert_int_equal(step(s, &event), 0);
-}
-
-static void quorum(struct story *s, bool quorate)
-{
-	struct plock_event event = { .kind = PLOCK_EV_QUORUM,
-				     .quorum.quorate = quorate };
-
-	assert_int_equal(step(s, &event), 0);
-}
-
-static int say(struct story *s, struct plock_msg msg)
-{
-	struct plock_event event = { .kind = PLOCK_EV_MESSAGE, .msg = &msg };
-
-	msg.to = 1;
-	return step(s, &event);
-}
-
-static int say_done(struct story *s, uint64_t from, uint64_t epoch)
-{
-	return say(s, (struct plock_msg){ .type = PLOCK_MSG_DONE,
-					  .from = from,
-					  .epoch = epoch });
-}
-
-static unsigned count(const struct story *s, enum plock_msg_type type,
-		      int status)
-{
-	unsigned n = 0;
-
-	for (size_t i = 0; i < s->out.count; i++)
-		n += s->out.list[i].kind == PLOCK_UP_SEND &&
-		     s->out.list[i].msg.type == type &&
-		     s->out.list[i].msg.status == status;
-	return n;
-}
-
-static unsigned answers(const struct story *s)
-{
-	unsigned n = 0;
-
-	for (size_t i = 0; i < s->out.count; i++)
-		n += s->out.list[i].kind == PLOCK_UP_ANSWER &&
-		     !s->out.list[i].answer.status;
-	return n;
-}
-
-static void call_of(struct story *s, uint64_t number, uint64_t owner,
-		    enum range_mode mode)
-{
-	struct plock_event event = { .kind = PLOCK_EV_CALL };
-
-	event.call.number = number;
-	event.call.ctx = ++s->next_id;
-	event.call.op = (struct plock_op){ .kind = PLOCK_SET,
-					   .mode = mode,
-					   .wait = true,
-					   .owner = owner,
-					   .end = 9 };
-	assert_int_equal(step(s, &event), 0);
-	s->call_id = event.call.id;
-}
-
-static void call(struct story *s, uint64_t number, enum range_mode mode)
-{
-	call_of(s, number, 1, mode);
-}
-
-static void see(void *arg, const struct plock_file_info *info)
-{
-	struct story *s = arg;
-
-	if (info->serves)
-		s->served = info->number;
-}
-
-static void begin(struct story *s)
-{
-	struct plock_config config = { .node = 1, .kept_max = MOST };
-
-	memset(s, 0, sizeof(*s));
-	s->now_ns = 1000;
-	assert_int_equal(plock_engine_new(&config, &s->engine), 0);
-	members(s, 1);
-	assert_int_equal(say_done(s, 2, 1), 0);
-	assert_int_equal(say_done(s, 3, 1), 0);
-	assert_true(plock_is_settled(s->engine));
-	/* The first one whose home is member 1, too. */
-	for (uint64_t number = 1; !s->served; number++) {
-		call(s, number, RANGE_READ);
-		plock_visit(s->engine, see, NULL, NULL, s);
-	}
-}
-
-static void end(struct story *s)
-{
-	plock_engine_free(s->engine);
-	plock_updates_free(&s->out);
-}
-
-static uint64_t gen;
-
-static void see_gen(void *arg, const struct plock_file_info *info)
-{
-	const struct story *s = arg;
-
-	if (info->number == s->served)
-		gen = info->gen;
-}
-
-static int say_op(struct story *s, uint64_t from, enum range_mode mode)
-{
-	plock_visit(s->engine, see_gen, NULL, NULL, s);
-	return say(s, (struct plock_msg){ .type = PLOCK_MSG_OP,
-					  .from = from,
-					  .epoch = 1,
-					  .number = s->served,
-					  .gen = gen,
-					  .id = ++s->next_id,
-					  .op = { .kind = PLOCK_SET,
-						  .mode = mode,
-						  .wait = true,
-						  .owner = s->next_id,
-						  .end = 9 } });
-}
+#include "nomem.h"
+#include "story.h"
 
 /* The link of a member that is ahead waits; that of another does not. */
 static void test_epochs_to_come(void **state)
@@ -295,28 +104,6 @@ static void test_unlocks_of_processes_here(void **state)
 	end(&s);
 }
 
-/* A file whose home is member 2: its number. */
-static uint64_t home_at_2(struct story *s)
-{
-	for (uint64_t number = 1000;; number++) {
-		call(s, number, RANGE_READ);
-		if (count(s, PLOCK_MSG_ACQUIRE, 0) &&
-		    s->out.list[0].msg.to == 2)
-			return number;
-	}
-}
-
-static int say_serves(struct story *s, uint64_t number, uint64_t node,
-		      uint64_t its_gen)
-{
-	return say(s, (struct plock_msg){ .type = PLOCK_MSG_SERVES,
-					  .from = 2,
-					  .epoch = 1,
-					  .number = number,
-					  .node = node,
-					  .gen = its_gen });
-}
-
 static int say_bounce(struct story *s, uint64_t number, uint64_t id,
 		      uint64_t old_gen, uint64_t new_gen)
 {
@@ -372,18 +159,18 @@ static void test_call_of_an_old_gen(void **state)
 
 	(void)state;
 	begin(&s);
-	plock_visit(s.engine, see_gen, NULL, NULL, &s);
-	assert_int_equal(say(&s, (struct plock_msg){ .type = PLOCK_MSG_OP,
-						     .from = 2,
-						     .epoch = 1,
-						     .number = s.served,
-						     .gen = gen - 1,
-						     .id = 1,
-						     .op = { .kind = PLOCK_SET,
-							     .mode = RANGE_READ,
-							     .owner = 1,
-							     .end = 9 } }),
-			 0);
+	assert_int_equal(
+		say(&s, (struct plock_msg){ .type = PLOCK_MSG_OP,
+					    .from = 2,
+					    .epoch = 1,
+					    .number = s.served,
+					    .gen = gen_of(&s, s.served) - 1,
+					    .id = 1,
+					    .op = { .kind = PLOCK_SET,
+						    .mode = RANGE_READ,
+						    .owner = 1,
+						    .end = 9 } }),
+		0);
 	assert_int_equal(s.out.count, 1);
 	assert_int_equal(count(&s, PLOCK_MSG_BOUNCE, 0), 1);
 	end(&s);
@@ -404,14 +191,6 @@ static void test_waits_of_the_gone(void **state)
 	call_of(&s, s.served, 2, RANGE_WRITE);
 	assert_int_equal(answers(&s), 1);
 	end(&s);
-}
-
-static unsigned locks(const struct story *s)
-{
-	struct plock_counts counts;
-
-	plock_count(s->engine, &counts);
-	return counts.ranges.locks;
 }
 
 /*
@@ -452,6 +231,92 @@ static void test_call_while_released(void **state)
 	end(&s);
 }
 
+static struct plock_msg op_of_2(const struct story *s, uint64_t id,
+				enum range_mode mode, uint64_t start,
+				uint64_t end_byte)
+{
+	return (struct plock_msg){ .type = PLOCK_MSG_OP,
+				   .from = 2,
+				   .epoch = 1,
+				   .number = s->served,
+				   .gen = gen_of(s, s->served),
+				   .id = id,
+				   .op = { .kind = PLOCK_SET,
+					   .mode = mode,
+					   .owner = 7,
+					   .start = start,
+					   .end = end_byte } };
+}
+
+/* From here on there is no memory, and what was kept is in use. */
+static void use_up(struct story *s, uint64_t number)
+{
+	struct plock_event event = { .kind = PLOCK_EV_CALL,
+				     .call = { .number = number,
+					       .op = { .kind = PLOCK_SET,
+						       .mode = RANGE_READ } } };
+	int error;
+
+	nomem_after = 0;
+	do {
+		event.call.ctx = event.call.op.owner = ++s->next_id;
+		s->out.count = 0;
+		event.now_ns = s->now_ns;
+		error = plock_step(s->engine, &event, &s->out);
+	} while (!error && s->out.count && !s->out.list[0].answer.status);
+}
+
+/*
+ * An unlock that was answered early must be done: it divides a lock, and there
+ * is no memory for the second half.
+ */
+static void test_early_unlock_without_memory(void **state)
+{
+	static const uint64_t nodes[] = { 1, 2 }, gone[] = { 3 };
+	struct plock_event members_event = { .kind = PLOCK_EV_MEMBERS,
+					     .members = { .epoch = 2,
+							  .nodes = nodes,
+							  .count = 2,
+							  .gone = gone,
+							  .gone_count = 1 } };
+	struct plock_event release = { .kind = PLOCK_EV_RELEASED,
+				       .released.node = 3 };
+	struct plock_event tick = { .kind = PLOCK_EV_TICK };
+	uint64_t other = 2000;
+	struct story s;
+	unsigned before;
+	int error;
+
+	(void)state;
+	begin(&s);
+	do
+		call(&s, ++other, RANGE_READ);
+	while (!answers(&s));
+	/* Lent to member 3, which dies: closed until it is released. */
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(say_op(&s, 3, RANGE_NONE), 0);
+	assert_int_equal(say(&s, op_of_2(&s, 50, RANGE_READ, 0, 99)), 0);
+	assert_int_equal(step(&s, &members_event), 0);
+	assert_int_equal(say_done(&s, 2, 2), 0);
+	assert_int_equal(say(&s, op_of_2(&s, 51, RANGE_NONE, 40, 49)), 0);
+	assert_int_equal(count(&s, PLOCK_MSG_RESULT, PLOCK_LATER), 1);
+	use_up(&s, other);
+	before = locks(&s);
+	s.out.count = 0;
+	release.now_ns = tick.now_ns = s.now_ns;
+	error = plock_step(s.engine, &release, &s.out);
+	assert_int_equal(count(&s, PLOCK_MSG_RESULT, -ENOLCK), 0);
+	assert_true(error == -ENOMEM || s.out.more);
+	nomem_after = -1;
+	if (error)
+		assert_int_equal(plock_step(s.engine, &release, &s.out), 0);
+	while (s.out.more)
+		assert_int_equal(plock_step(s.engine, &tick, &s.out), 0);
+	assert_int_equal(count(&s, PLOCK_MSG_RESULT, 0), 1);
+	assert_int_equal(locks(&s), before + 1);
+	end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -463,6 +328,7 @@ int main(void)
 		cmocka_unit_test(test_call_of_an_old_gen),
 		cmocka_unit_test(test_waits_of_the_gone),
 		cmocka_unit_test(test_call_while_released),
+		cmocka_unit_test(test_early_unlock_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
