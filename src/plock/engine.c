@@ -333,11 +333,16 @@ static int receive(struct plock_engine *engine, const struct plock_msg *msg)
 
 /* The lists */
 
+static bool has_own(const struct plock_engine *engine)
+{
+	return engine->own_first != engine->own_end;
+}
+
 static bool handle_own(struct plock_engine *engine, int *error)
 {
 	struct plock_msg msg;
 
-	if (engine->own_first == engine->own_end)
+	if (!has_own(engine))
 		return false;
 	msg = engine->own[engine->own_first];
 	*error = plock_handle(engine, &msg);
@@ -346,7 +351,10 @@ static bool handle_own(struct plock_engine *engine, int *error)
 	return true;
 }
 
-/* Do what is in the lists; -ENOMEM: something is left. */
+/*
+ * Do what is in the lists; -ENOMEM: something is left. A file for which nothing
+ * can be done asks its home meanwhile, which may be us.
+ */
 static int drain(struct plock_engine *engine)
 {
 	int error = 0;
@@ -356,7 +364,8 @@ static int drain(struct plock_engine *engine)
 			return -ENOMEM;
 	} while (error != -ENOMEM &&
 		 (serve_answer_done(engine) || handle_own(engine, &error) ||
-		  serve_run(engine) || epoch_run(engine, &error)));
+		  serve_run(engine) || epoch_run(engine, &error) ||
+		  has_own(engine)));
 	return error == -ENOMEM ? -ENOMEM : 0;
 }
 

@@ -317,6 +317,24 @@ static void test_early_unlock_without_memory(void **state)
 	end(&s);
 }
 
+/* What was asked of us as the home is answered in the step that asks. */
+static void test_own_home_after_quorum(void **state)
+{
+	struct story s;
+
+	(void)state;
+	begin(&s);
+	alone(&s, 2);
+	released(&s, 2);
+	released(&s, 3);
+	quorum(&s, false);
+	call(&s, 1000, RANGE_WRITE);
+	assert_int_equal(answers(&s), 0);
+	quorum(&s, true);
+	assert_int_equal(answers(&s), 1);
+	end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +347,7 @@ int main(void)
 		cmocka_unit_test(test_waits_of_the_gone),
 		cmocka_unit_test(test_call_while_released),
 		cmocka_unit_test(test_early_unlock_without_memory),
+		cmocka_unit_test(test_own_home_after_quorum),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
