@@ -27,6 +27,7 @@
 
 #include "base/assert.h"
 #include "cluster/lockspace.h"
+#include "cluster/plocks_impl.h"
 #include "wire/dlmwire.h"
 
 #define NS_PER_MS 1000000u
@@ -77,6 +78,7 @@ static void ring_fd(struct ugdlm *ls)
 void ls_unlock(struct ugdlm *ls)
 {
 	bool ring = ls->need_ring, push = ls->need_push;
+	bool plocks = ls->need_plocks;
 
 	if (ls_is_dispatching(ls)) {
 		ls_unlock_quietly(ls);
@@ -84,11 +86,14 @@ void ls_unlock(struct ugdlm *ls)
 	}
 	ls->need_ring = false;
 	ls->need_push = false;
+	ls->need_plocks = false;
 	ls_unlock_quietly(ls);
 	if (push)
 		ls->env.links->push(ls->links);
 	if (ring)
 		ring_fd(ls);
+	if (plocks)
+		plocks_catch_up(ls->plocks);
 }
 
 void ls_unlock_quietly(struct ugdlm *ls)
@@ -116,6 +121,7 @@ void ls_lose(struct ugdlm *ls, int err, const char *fmt, ...)
 	ls->running = false;
 	ls->gate = 0;
 	ls_locks_lose(ls);
+	plocks_on_lost(ls);
 	ls_event_push_lost(ls);
 	/*
 	 * If only we know, the others must not wait for our answers. Who never
@@ -154,13 +160,10 @@ static void tick_engine(struct ugdlm *ls)
 		ls->retry_ns = ls->now_ns + LS_RETRY_NS;
 }
 
-uint64_t ls_tick(struct ugdlm *ls)
+static uint64_t tick_locks(struct ugdlm *ls)
 {
 	uint64_t wake = UINT64_MAX;
 
-	ls_check_lease(ls);
-	if (ls->lost || !ls->engine)
-		return wake;
 	if (ls->retry_ns && ls->retry_ns > ls->now_ns)
 		return ls->retry_ns;
 	if (ls->retry_ns) {
@@ -178,6 +181,18 @@ uint64_t ls_tick(struct ugdlm *ls)
 	if (ls->retry_ns)
 		wake = UG_MIN(wake, ls->retry_ns);
 	return ls->more ? 0 : wake;
+}
+
+uint64_t ls_tick(struct ugdlm *ls)
+{
+	uint64_t plocks, wake;
+
+	ls_check_lease(ls);
+	if (ls->lost || !ls->engine)
+		return UINT64_MAX;
+	plocks = plocks_on_tick(ls);
+	wake = tick_locks(ls);
+	return UG_MIN(wake, plocks);
 }
 
 void ls_wait_until(struct ugdlm *ls, pthread_cond_t *cond, uint64_t ns)
@@ -201,7 +216,7 @@ static void *thread_main(void *arg)
 	while (!ls->stopping) {
 		ls->thread_wake_ns = UINT64_MAX;
 		ls_wake_thread(ls, ls_tick(ls));
-		if (ls->need_push || ls->need_ring) {
+		if (ls->need_push || ls->need_ring || ls->need_plocks) {
 			ls_unlock(ls);
 			ls_lock(ls);
 		}
@@ -340,6 +355,7 @@ void ls_free(struct ugdlm *ls)
 	ls_locks_free(ls);
 	dlm_updates_free(&ls->updates);
 	dlm_engine_free(ls->engine);
+	plocks_free(ls->plocks);
 	ls_members_free(ls);
 	ls_callbacks_free(ls);
 	ls_trace_free(ls);
@@ -461,6 +477,7 @@ void ls_disconnect(struct ugdlm *ls)
 	ls->lost = true;
 	ls->no_lease = true;
 	ls->stopping = true;
+	plocks_on_lost(ls);
 	cluster = ls->cluster;
 	pthread_cond_broadcast(&ls->timer);
 	ls_unlock(ls);

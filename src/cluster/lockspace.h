@@ -228,6 +228,7 @@ enum {
 };
 
 struct ls_trace;
+struct plocks;
 
 struct ugdlm {
 	struct ls_env env;
@@ -330,6 +331,12 @@ struct ugdlm {
 	/* The links' thread's */
 	bool receiving; /* it has the lock, until its pause */
 	unsigned received;
+
+	/* Application locks; NULL: of a lockspace that protects no volume. */
+	struct plocks *plocks;
+	size_t plocks_kept_max; /* of its engine; 0: the usual */
+	bool need_plocks;	/* plocks_catch_up() */
+	bool received_plocks;	/* the links' thread's */
 
 	struct ls_trace *trace;
 	uint8_t encoded[4096];

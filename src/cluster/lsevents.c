@@ -10,7 +10,7 @@
  *   PROVED    --------> remembered: how it ended
  *   JOINED    --------> a link is made
  *   START     --------> ------------------------- START  -->  gone (each)
- *                                       (recovery over links)
+ *                       (plockmembers.c)    (recovery over links)
  *                       calls go on <------------ RUNNING --> running
  *   BACK      --------> calls go on                           running
  *
@@ -27,6 +27,7 @@
 
 #include "base/assert.h"
 #include "cluster/lockspace.h"
+#include "cluster/plocks_impl.h"
 
 /* Members */
 
@@ -196,6 +197,7 @@ void ls_on_running(struct ugdlm *ls, const struct dlm_running *up)
 		      up->slot);
 	tell_running(ls);
 	ls_open_or_close(ls);
+	plocks_on_running(ls);
 }
 
 static enum ugdlm_end end_of(const struct ls_member *member)
@@ -254,23 +256,34 @@ int ls_on_slot_gone(struct ugdlm *ls, struct dlm_running up)
 	return 0;
 }
 
+/* One whose gone() has not come is another: its journal is another. */
+static bool take_held(struct ugdlm *ls, uint16_t slot, struct dlm_running *up)
+{
+	struct ls_held_slot *held;
+
+	cds_list_for_each_entry (held, &ls->held_slots, list) {
+		if (held->slot != slot || !held->told)
+			continue;
+		*up = (struct dlm_running){ .slot = slot,
+					    .incarnation = held->incarnation };
+		cds_list_del(&held->list);
+		free(held);
+		return true;
+	}
+	return false;
+}
+
 int ugdlm_slot_clean(struct ugdlm *ls, uint16_t slot)
 {
-	struct ls_held_slot *held, *next;
+	struct dlm_running up;
 	int err = -ENOENT;
 
 	ls_lock(ls);
-	cds_list_for_each_entry_safe (held, next, &ls->held_slots, list) {
-		struct dlm_running up = { .slot = slot,
-					  .incarnation = held->incarnation };
-
-		/* One whose gone() has not come: its journal is another. */
-		if (held->slot != slot || !held->told)
-			continue;
-		if (!ls->lost)
+	while (take_held(ls, slot, &up)) {
+		if (!ls->lost) {
 			free_slot(ls, &up);
-		cds_list_del(&held->list);
-		free(held);
+			plocks_on_released(ls, up.incarnation);
+		}
 		err = 0;
 	}
 	ls_unlock(ls);
@@ -329,6 +342,9 @@ static void on_admitted(struct ugdlm *ls, const struct member_update *up)
 
 	if (!err)
 		err = make_engine(ls, m);
+	if (!err && ls->hold_slots)
+		err = plocks_new(ls, incarnation_short(&m->info.inc),
+				 &ls->plocks);
 	ls->join_err = err;
 	ls->self.nodeid = m->proc.node;
 	ls->self.instance = m->instance;
@@ -433,6 +449,7 @@ static void on_gone(struct ugdlm *ls, const struct member *m)
 	ls->changing = true;
 	if (ls->running)
 		ls_on_prepare(ls);
+	plocks_on_gone(ls, member->inc_short);
 	close_link(ls, member);
 	ls_open_or_close(ls);
 }
@@ -523,6 +540,7 @@ static void on_start(struct ugdlm *ls, uint64_t generation)
 	qsort(members, count, sizeof(*members), compare_members);
 	ls_trace_text(ls, "start %llu with %u members",
 		      (unsigned long long)generation, count);
+	plocks_on_start(ls, generation, table);
 	start.start.members = members;
 	start.start.count = count;
 	err = ls_step_surely(ls, &start);

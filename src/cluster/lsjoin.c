@@ -30,7 +30,7 @@ static void rest(void)
 
 static void wait_for_change(struct ugdlm *ls, uint64_t until_ns)
 {
-	if (ls->need_push || ls->need_ring) {
+	if (ls->need_push || ls->need_ring || ls->need_plocks) {
 		ls_unlock(ls);
 		ls_lock(ls);
 		return;

@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "cluster/lockspace.h"
+#include "cluster/plocks_impl.h"
 #include "wire/dlmwire.h"
 
 #define TURN_MESSAGES 64u
@@ -88,6 +89,21 @@ static int decode(struct ugdlm *ls, const uint8_t *bytes, size_t len,
 	return err;
 }
 
+static void pause_receiving(void *arg)
+{
+	struct ugdlm *ls = arg;
+
+	if (ls->receiving) {
+		ls->receiving = false;
+		ls_dispatch_direct(ls);
+		ls_unlock(ls); /* pushes, rings */
+	}
+	if (ls->received_plocks) {
+		ls->received_plocks = false;
+		plocks_catch_up(ls->plocks);
+	}
+}
+
 /* A message must not be lost: without memory this thread has to wait. */
 static int receive(void *arg, const struct link_peer *from,
 		   enum link_channel channel, const uint8_t *bytes, size_t len)
@@ -97,6 +113,11 @@ static int receive(void *arg, const struct link_peer *from,
 	struct dlm_msg msg;
 	int err;
 
+	if (channel == LINK_PLOCK) {
+		pause_receiving(ls); /* the lock may be held */
+		ls->received_plocks = true;
+		return plocks_receive(ls, from, bytes, len);
+	}
 	if (channel != LINK_DLM)
 		return -EBADMSG;
 	begin_message(ls);
@@ -124,17 +145,6 @@ static int receive(void *arg, const struct link_peer *from,
 out:
 	dlm_msg_release(&msg);
 	return err;
-}
-
-static void pause_receiving(void *arg)
-{
-	struct ugdlm *ls = arg;
-
-	if (!ls->receiving)
-		return; /* nothing that was for us */
-	ls->receiving = false;
-	ls_dispatch_direct(ls);
-	ls_unlock(ls); /* pushes, rings */
 }
 
 /* Of a timer: never among messages. */

@@ -23,6 +23,7 @@
 
 #include "base/assert.h"
 #include "cluster/lockspace.h"
+#include "cluster/plocks_impl.h"
 
 bool ls_is_open(const struct ugdlm *ls)
 {
@@ -66,6 +67,7 @@ void ls_check_lease(struct ugdlm *ls)
 	ls_trace_text(ls, "lease %s", event.quorate ? "begins" : "ends");
 	ls_event_push(ls, &event);
 	ls_open_or_close(ls);
+	plocks_on_lease(ls);
 }
 
 static bool is_stuck(const struct ugdlm *ls)

@@ -129,6 +129,16 @@ void plocks_call_answered(struct plocks *p, const struct plock_result *res)
 	ug_assert(!"a call is answered once");
 }
 
+/* Nobody wants it any more, so it should not be granted to its owner. */
+static void take_back(struct plocks *p, const struct plocks_call *call)
+{
+	struct plock_event event = { .kind = PLOCK_EV_CANCEL };
+
+	event.cancel.id = call->engine_id;
+	if (!call->unlocks && !p->lost)
+		plocks_step(p, &event);
+}
+
 void plocks_calls_fail(struct plocks *p)
 {
 	struct plocks_call *call, *next;
@@ -139,6 +149,9 @@ void plocks_calls_fail(struct plocks *p)
 		call->res.status = call->unlocks ? 0 : -EIO;
 		to_tell(p, call, CALL_FAILED);
 	}
+	cds_list_for_each_entry (call, &p->answers, list)
+		if (call->state == CALL_FAILED)
+			take_back(p, call);
 }
 
 bool plocks_next_answer(struct plocks *p, struct plock_result *out)

@@ -9,14 +9,21 @@
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "cluster/clock.h"
+#include "cluster/lockspace.h"
 #include "cluster/plocks_impl.h"
 
 /* The lock */
 
+/* Nothing is granted without a look at the lease. */
 void plocks_lock(struct plocks *p)
 {
 	pthread_mutex_lock(&p->lock);
-	p->now_ns = clock_now_ns();
+	p->now_ns = p->ls ? p->ls->env.now_ns() : clock_now_ns();
+	plocks_look(p);
+	while (p->look_again && !p->lost) {
+		plocks_rest(p);
+		plocks_look(p);
+	}
 }
 
 /* One after the other: no thread has to wait until all are told. */
@@ -24,10 +31,13 @@ static void tell(struct plocks *p)
 {
 	struct plock_result res;
 
-	while (p->done && plocks_next_answer(p, &res)) {
+	while (plocks_next_answer(p, &res)) {
 		void (*done)(void *arg, const struct plock_result *res) =
 			p->done;
 		void *arg = p->arg;
+
+		if (!done)
+			continue;
 
 		p->telling++;
 		pthread_mutex_unlock(&p->lock);
@@ -38,31 +48,85 @@ static void tell(struct plocks *p)
 	}
 }
 
+/* The lockspace's thread has to look earlier than it would. */
+static bool arm(struct plocks *p, uint64_t *wake)
+{
+	*wake = plocks_wake_ns(p);
+	if (ug_likely(!p->ls || *wake >= p->armed_ns))
+		return false;
+	p->armed_ns = *wake;
+	return true;
+}
+
+static void wake_thread(struct ugdlm *ls, uint64_t wake)
+{
+	ls_lock(ls);
+	ls_wake_thread(ls, wake);
+	ls_unlock(ls);
+}
+
 void plocks_unlock(struct plocks *p)
 {
+	struct ugdlm *ls = p->ls;
+	uint64_t wake;
+	bool push, early;
+
+	plocks_send(p);
+	push = p->need_push;
+	p->need_push = false;
+	early = arm(p, &wake);
+	if (push) {
+		pthread_mutex_unlock(&p->lock);
+		ls->env.links->push(ls->links);
+		pthread_mutex_lock(&p->lock);
+	}
 	tell(p);
+	pthread_mutex_unlock(&p->lock);
+	if (early)
+		wake_thread(ls, wake);
+}
+
+void plocks_unlock_quietly(struct plocks *p)
+{
 	pthread_mutex_unlock(&p->lock);
 }
 
 /* Life */
 
-static int begin_alone(struct plocks *p)
+static int new_one(struct ugdlm *ls, uint64_t node, size_t kept_max,
+		   struct plocks **out)
 {
-	uint64_t self = 1;
-	struct plock_config config = { .node = self };
-	struct plock_event members = { .kind = PLOCK_EV_MEMBERS };
-	int err = plock_engine_new(&config, &p->engine);
+	struct plock_config config = { .node = node, .kept_max = kept_max };
+	struct plocks *p = calloc(1, sizeof(*p));
 
-	if (err)
-		return err;
-	members.members.epoch = 1;
-	members.members.nodes = &self;
-	members.members.count = 1;
-	return plocks_step(p, &members);
+	if (!p)
+		return -ENOMEM;
+	if (plock_engine_new(&config, &p->engine)) {
+		free(p);
+		return -ENOMEM;
+	}
+	p->ls = ls;
+	p->node = node;
+	p->quorate = true;
+	p->armed_ns = UINT64_MAX;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->told, NULL);
+	CDS_INIT_LIST_HEAD(&p->free_calls);
+	CDS_INIT_LIST_HEAD(&p->calls);
+	CDS_INIT_LIST_HEAD(&p->answers);
+	*out = p;
+	return 0;
 }
 
-static void free_all(struct plocks *p)
+int plocks_new(struct ugdlm *ls, uint64_t node, struct plocks **out)
 {
+	return new_one(ls, node, ls->plocks_kept_max, out);
+}
+
+void plocks_free(struct plocks *p)
+{
+	if (!p)
+		return;
 	plock_engine_free(p->engine);
 	plock_updates_free(&p->updates);
 	plocks_calls_free(p);
@@ -71,31 +135,54 @@ static void free_all(struct plocks *p)
 	free(p);
 }
 
+static int new_alone(struct plocks **out)
+{
+	struct plock_event members = { .kind = PLOCK_EV_MEMBERS };
+	uint64_t self = 1;
+	struct plocks *p;
+	int err = new_one(NULL, self, 0, &p);
+
+	if (err)
+		return err;
+	members.members.epoch = 1;
+	members.members.nodes = &self;
+	members.members.count = 1;
+	p->now_ns = clock_now_ns();
+	err = plocks_step(p, &members);
+	if (err)
+		plocks_free(p);
+	else
+		*out = p;
+	return err;
+}
+
+static int attach(struct plocks *p, const struct plocks_params *params)
+{
+	int err = 0;
+
+	plocks_lock(p);
+	if (p->done)
+		err = -EBUSY;
+	else
+		p->done = params->done;
+	if (!err)
+		p->arg = params->arg;
+	plocks_unlock(p);
+	return err;
+}
+
 int plocks_create(const struct plocks_params *params, struct plocks **out)
 {
-	struct plocks *p;
-	int err;
+	struct plocks *p = params->ls ? params->ls->plocks : NULL;
+	int err = 0;
 
-	if (params->ls)
-		return -EINVAL;
-	p = calloc(1, sizeof(*p));
 	if (!p)
-		return -ENOMEM;
-	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->told, NULL);
-	CDS_INIT_LIST_HEAD(&p->free_calls);
-	CDS_INIT_LIST_HEAD(&p->calls);
-	CDS_INIT_LIST_HEAD(&p->answers);
-	p->done = params->done;
-	p->arg = params->arg;
-	p->now_ns = clock_now_ns();
-	err = begin_alone(p);
-	if (err) {
-		free_all(p);
-		return err;
-	}
-	*out = p;
-	return 0;
+		err = params->ls ? -EINVAL : new_alone(&p);
+	if (!err)
+		err = attach(p, params);
+	if (!err)
+		*out = p;
+	return err;
 }
 
 void plocks_destroy(struct plocks *p)
@@ -107,7 +194,8 @@ void plocks_destroy(struct plocks *p)
 	while (p->telling)
 		pthread_cond_wait(&p->told, &p->lock);
 	plocks_unlock(p);
-	free_all(p);
+	if (!p->ls)
+		plocks_free(p);
 }
 
 /* Calls */
@@ -222,6 +310,11 @@ bool plocks_knows(struct plocks *p, enum plock_table table, uint64_t owner)
 	return knows;
 }
 
+uint64_t plocks_node(const struct plocks *p)
+{
+	return p->node;
+}
+
 void plocks_fail(struct plocks *p)
 {
 	plocks_lock(p);
@@ -236,9 +329,9 @@ uint64_t plocks_tick(struct plocks *p)
 	uint64_t wake;
 
 	plocks_lock(p);
-	if (plock_wake_ns(p->engine) <= p->now_ns || p->updates.more)
+	if (plocks_wake_ns(p) <= p->now_ns || p->more)
 		plocks_step(p, &event);
-	wake = p->updates.more ? p->now_ns : plock_wake_ns(p->engine);
+	wake = plocks_wake_ns(p);
 	plocks_unlock(p);
 	return wake;
 }

@@ -38,14 +38,14 @@ struct plocks_params {
 };
 
 /*
- * One for a mount; params are copied. -EINVAL: the lockspace has no uuid, or
- * it has one already; -ENOMEM.
+ * One for a mount; params are copied. -EINVAL: the lockspace has no uuid;
+ * -EBUSY: it has one already; -ENOMEM.
  */
 int plocks_create(const struct plocks_params *params, struct plocks **out);
 
 /*
  * No done() runs or comes after this; calls under way are not answered any
- * more. To be called before the lockspace is left. NULL is nothing.
+ * more. To be called before ugdlm_leave(). NULL is nothing.
  */
 void plocks_destroy(struct plocks *p);
 
@@ -75,6 +75,9 @@ int plocks_cancel(struct plocks *p, uint64_t id);
  * says what was true before or after that one.
  */
 bool plocks_knows(struct plocks *p, enum plock_table table, uint64_t owner);
+
+/* This member in a struct range_owner. */
+uint64_t plocks_node(const struct plocks *p);
 
 /*
  * The volume is withdrawn, or the lockspace lost: calls under way end with

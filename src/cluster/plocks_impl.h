@@ -5,6 +5,8 @@
  *	plocks.c	life, the door for processes, the lock
  *	plockcalls.c	calls under way, and their answers
  *	plockstep.c	the door of the engine: updates carried out
+ *	plockmembers.c	members come and go, quorum, time
+ *	plocklinks.c	messages of other members
  *
  *	plocks_call()	  links: messages	cluster: members    timer
  *	     |			 |		     |		      |
@@ -17,6 +19,12 @@
  *				 |
  *			  lock released
  *	       links_push()		 done() of each answer
+ *
+ * With a lockspace it is made when that is admitted, and ends with it: a member
+ * that has no mount yet, or no more, still decides and remembers for others. A
+ * mount attaches to it. The lockspace's lock, if somebody has it, is outside of
+ * this one (ARCHITECTURE.md, order of locks); what is to be done without locks
+ * is then left to ls_unlock().
  */
 #ifndef UG_CLUSTER_PLOCKS_IMPL_H
 #define UG_CLUSTER_PLOCKS_IMPL_H
@@ -25,6 +33,7 @@
 #include <stdatomic.h>
 #include <urcu/list.h>
 
+#include "cluster/limits.h"
 #include "cluster/plocks.h"
 
 enum plocks_call_state {
@@ -44,20 +53,47 @@ struct plocks_call {
 	struct plock_result res;
 };
 
+/* A member that can be sent to. */
+struct plocks_peer {
+	uint64_t node; /* incarnation */
+	uint32_t id;   /* of its link */
+};
+
 struct plocks {
 	struct ugdlm *ls; /* NULL: alone */
+	uint64_t node;	  /* our incarnation */
 
 	pthread_mutex_t lock; /* all that follows, unless it says otherwise */
 	pthread_cond_t told;  /* telling has become 0 */
 	void (*done)(void *arg, const struct plock_result *res);
 	void *arg;
-	unsigned telling; /* threads in done() */
-	bool failed;
+	unsigned telling;  /* threads in done() */
+	bool failed;	   /* no calls any more */
+	bool lost;	   /* the same, and nothing from or to others */
 	_Atomic bool used; /* there has been a call */
 
 	struct plock_engine *engine;
-	struct plock_updates updates; /* empty outside of a step, alone */
+	struct plock_updates updates; /* those before sent are done */
+	size_t sent;
 	uint64_t now_ns;
+	bool more;	   /* the engine has not done all it could */
+	bool stuck;	   /* a send has found no memory */
+	bool look_again;   /* the change of the lease has found none */
+	bool need_push;	   /* something was sent */
+	uint64_t armed_ns; /* the lockspace's thread looks by then */
+	uint8_t frame[LINK_MESSAGE_MAX];
+
+	/* members */
+	bool quorate; /* as the engine knows */
+	bool begun;   /* it has had MEMBERS */
+	bool giving;  /* it is about to have them: memory is waited for */
+	uint64_t epoch;
+	uint64_t nodes[PLOCK_NODES_MAX];
+	unsigned nodes_count;
+	struct plocks_peer peers[PLOCK_NODES_MAX];
+	unsigned peers_count;
+	uint64_t gone[PLOCK_NODES_MAX]; /* and not released */
+	unsigned gone_count;
 
 	struct plocks_call **calls_by_index;
 	uint32_t calls_count;
@@ -68,9 +104,16 @@ struct plocks {
 };
 
 /* plocks.c */
+
+/* Of a lockspace; quorum is what it says now. -ENOMEM. */
+int plocks_new(struct ugdlm *ls, uint64_t node, struct plocks **out);
+void plocks_free(struct plocks *p);
+/* Without the lockspace's lock. */
 void plocks_lock(struct plocks *p);
 /* Release it, then do what must not be done under it. */
 void plocks_unlock(struct plocks *p);
+/* The same where that is left to somebody else. */
+void plocks_unlock_quietly(struct plocks *p);
 
 /* plockcalls.c: under the lock */
 /* It cannot be refused. */
@@ -94,5 +137,39 @@ int plocks_step(struct plocks *p, struct plock_event *event);
 int plocks_step_surely(struct plocks *p, struct plock_event *event);
 /* Release the lock, wait a little, take it again. */
 void plocks_rest(struct plocks *p);
+/* Give to the links what there is to send, as far as there is memory. */
+void plocks_send(struct plocks *p);
+/* It is no member any more: what would be sent to it is dropped. */
+void plocks_forget_peer(struct plocks *p, uint64_t node);
+uint64_t plocks_wake_ns(const struct plocks *p);
+
+/* plockmembers.c: under the lockspace's lock; p may be NULL */
+
+struct group_state;
+/* All engines are to start with these members. */
+void plocks_on_start(struct ugdlm *ls, uint64_t generation,
+		     const struct group_state *table);
+/* The lock manager runs: all slots that are held have been told. */
+void plocks_on_running(struct ugdlm *ls);
+/* The member is gone; its link will be removed. */
+void plocks_on_gone(struct ugdlm *ls, uint64_t node);
+/* What the member has left behind is in order. */
+void plocks_on_released(struct ugdlm *ls, uint64_t node);
+void plocks_on_lost(struct ugdlm *ls);
+/* The lease has run out, or is back. */
+void plocks_on_lease(struct ugdlm *ls);
+/* What time brings. When to be called next. */
+uint64_t plocks_on_tick(struct ugdlm *ls);
+/* Under the lock of plocks: has the lease run out, or come back? */
+void plocks_look(struct plocks *p);
+
+/* plocklinks.c: without any lock */
+
+struct link_peer;
+/* As links_ops.receive(). */
+int plocks_receive(struct ugdlm *ls, const struct link_peer *from,
+		   const uint8_t *bytes, size_t len);
+/* Send and tell what is left of before. p may be NULL. */
+void plocks_catch_up(struct plocks *p);
 
 #endif

@@ -88,7 +88,10 @@ static uint64_t fake_lease_ns(const struct cluster *c)
 
 static const struct group_state *fake_table(const struct cluster *c)
 {
-	return &node_of(c)->world->table;
+	struct world *w = node_of(c)->world;
+
+	return w->late_generation && node_of(c)->id == w->late ? &w->late_table
+							       : &w->table;
 }
 
 static int fake_may_repair(struct cluster *c, char *why, size_t why_len)
@@ -286,6 +289,8 @@ static uint64_t fake_now_ns(void)
 static void fake_rest(void)
 {
 	assert_true(the_world->rests++ < 100000);
+	if (the_world->rest)
+		the_world->rest(the_world);
 }
 
 static void fake_wait(struct ugdlm *ls, uint64_t until_ns)
@@ -488,11 +493,31 @@ static void start_if_ready(struct world *w)
 		return;
 	w->started = true;
 	up.generation = w->table.generation;
-	tell_all(w, 0, &up);
+	tell_all(w, w->late, &up);
+	if (w->late) {
+		w->late_generation = up.generation;
+		w->late_table = w->table;
+	}
 	for (unsigned i = 0; i < w->table.count; i++)
 		if (w->table.members[i].cause == GONE_NOT)
 			w->table.members[kept++] = w->table.members[i];
 	w->table.count = kept;
+}
+
+void world_start_later(struct world *w, unsigned id)
+{
+	w->late = id;
+}
+
+void world_start(struct world *w)
+{
+	struct member_update up = { .kind = MUP_START };
+
+	up.generation = w->late_generation;
+	if (w->late_generation)
+		tell(w, w->late, &up);
+	w->late = 0;
+	w->late_generation = 0;
 }
 
 static struct ugdlm *make(struct world *w, struct world_node *n)
@@ -510,6 +535,7 @@ static struct ugdlm *make(struct world *w, struct world_node *n)
 	if (ls_new(&config, w->real ? &real_env : &fake_env, &ls, why,
 		   sizeof(why)))
 		fail_msg("new: %s", why);
+	ls->plocks_kept_max = w->plocks_kept_max;
 	if (ls_connect(ls, &config, why, sizeof(why)))
 		fail_msg("connect: %s", why);
 	booting = NULL;

@@ -42,9 +42,15 @@ struct world {
 	uint64_t now_ns;
 	struct world_node node[WORLD_NODES + 1];
 	struct group_state table;
-	bool started; /* this generation */
+	bool started;  /* this generation */
+	unsigned late; /* who starts only by world_start(), 0: nobody */
+	uint64_t late_generation; /* what it has missed */
+	struct group_state late_table;
 	struct world_message *queue[WORLD_NODES + 1][WORLD_NODES + 1];
 	unsigned rests;
+	/* Who waits for memory or a member; NULL: only counted. */
+	void (*rest)(struct world *w);
+	size_t plocks_kept_max; /* of who joins next */
 	bool with_uuid;
 	bool real;
 	int life_lock_err; /* of who joins next */
@@ -72,6 +78,9 @@ void world_back(struct world *w, unsigned id);
 void world_gone(struct world *w, unsigned id, enum gone_cause cause);
 /* ... and that its I/O is over: they start, if nobody else is missing. */
 void world_prove(struct world *w, unsigned id, enum death_proof proof);
+/* It starts some time later than the others: world_start(). */
+void world_start_later(struct world *w, unsigned id);
+void world_start(struct world *w);
 void world_quorum(struct world *w, unsigned id, bool quorate);
 void world_cleared(struct world *w, unsigned id);
 /* It is told that it is out. */
