@@ -4,6 +4,7 @@
 
 : "${UGFS:?}"
 export UGFS
+. "$here/../lib/fsck.sh"
 command -v fsck.gfs2 > /dev/null || skip "no fsck.gfs2"
 [ -e /dev/fuse ] || skip "no /dev/fuse"
 
@@ -17,9 +18,9 @@ ends_within() {
 
 # clean IMAGE: no fault is found in it.
 clean() {
-	local status=0
-	fsck.gfs2 -n "$1" > fsck 2>&1 || status=$?
-	[ "$status" = 0 ] || fail "fsck.gfs2, status $status: $(cat fsck)"
+	local bad
+	bad=$(fsck_faults "$1")
+	[ -z "$bad" ] || fail "fsck.gfs2 -n $1 says: $bad"
 }
 
 # dirs_on NAME NODES: a new directory as each of the first NODES nodes sees it, in

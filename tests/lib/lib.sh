@@ -16,6 +16,7 @@
 set -eu
 export LC_ALL=C
 lib=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+. "$lib/fsck.sh"
 
 skip() {
 	echo "SKIP: $*"
@@ -216,18 +217,12 @@ process_gone() {
 	}
 }
 
-# The referee: exit status 0, and not a line but those of a clean run. It can
-# exit with 0 for a journal that is dirty.
 clean_fsck() {
-	local status=0 bad
-	fsck.gfs2 -n "$1" > fsck.log 2>&1 || status=$?
-	# Its progress lands in the middle of lines.
-	bad=$(sed 's/\r*[0-9]* percent complete\.\r*//g' fsck.log |
-		grep -v -x -f "$lib/fsck-clean.txt" || true)
-	[ "$status" = 0 ] && [ -z "$bad" ] ||
-		fail "fsck.gfs2 -n $1 exited with $status and said: $bad"
-	rm -f fsck.log
+	local bad
+	bad=$(fsck_faults "$1")
+	[ -z "$bad" ] || fail "fsck.gfs2 -n $1 says: $bad"
 }
+
 # No sanitizer has reported anything, no assertion has failed.
 clean_logs() {
 	for f in "$work"/sanitizer.*; do
