@@ -114,6 +114,7 @@ static void leave_dirty(struct membership *m)
 {
 	int err;
 
+	applocks_leave(m->applocks);
 	membership_await_askers(m);
 	lockmod_dlm_cut(m->dlm);
 	dispatcher_stop(m);

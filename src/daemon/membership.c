@@ -148,11 +148,15 @@ int membership_join(const struct membership_params *params,
 	}
 	err = lockmod_dlm_create(m->ls, params->who, &m->dlm);
 	if (!err)
+		err = applocks_create(m->ls, &m->applocks);
+	if (!err)
 		err = dispatcher_start(m);
 	if (!err)
 		err = keeper_start(m);
 	if (err) {
-		snprintf(why, why_len, "no threads can be made");
+		snprintf(why, why_len, "%s",
+			 err == -ENOMEM ? "out of memory"
+					: "no threads can be made");
 	} else {
 		m->lockmod = lockmod_dlm(m->dlm);
 		err = wait_running(m, why, why_len);
@@ -170,6 +174,11 @@ unsigned membership_slot(const struct membership *m)
 const struct lockmod *membership_lockmod(const struct membership *m)
 {
 	return &m->lockmod;
+}
+
+struct applocks *membership_applocks(struct membership *m)
+{
+	return m->applocks;
 }
 
 static uint64_t lease_ns(void *arg)
@@ -299,6 +308,7 @@ int membership_leave(struct membership *m, bool dirty)
 	keeper_stop(m);
 	err = m->leave_err;
 	if (!m->left) {
+		applocks_leave(m->applocks);
 		dispatcher_stop(m);
 		err = ugdlm_leave(m->ls, dirty);
 		if (err)
@@ -311,6 +321,7 @@ int membership_leave(struct membership *m, bool dirty)
 		err = -EIO;
 	if (m->dlm)
 		lockmod_dlm_destroy(m->dlm);
+	applocks_destroy(m->applocks);
 	destroy(m);
 	return err;
 }

@@ -31,6 +31,7 @@
 #include "fs/fs.h"
 #include "glock/lockmod.h"
 
+struct applocks;
 struct membership;
 
 struct membership_params {
@@ -58,6 +59,8 @@ int membership_join(const struct membership_params *params,
 /* 1 and up. */
 unsigned membership_slot(const struct membership *m);
 const struct lockmod *membership_lockmod(const struct membership *m);
+/* Whose requests may come until membership_leave(). */
+struct applocks *membership_applocks(struct membership *m);
 
 /*
  * A device whose writes wait for the lease, in place of *devp. It must stay

@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "daemon/applocks.h"
 #include "daemon/glworkers.h"
 #include "daemon/membership.h"
 #include "lockmod/dlm.h"
@@ -38,6 +39,7 @@ struct membership {
 	struct ugdlm *ls;
 	struct lockmod_dlm *dlm;
 	struct lockmod lockmod;
+	struct applocks *applocks;
 	struct glworkers workers;
 	struct blkdev *dev;
 	struct gate *gate;

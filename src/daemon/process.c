@@ -31,6 +31,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "daemon/afterlife.h"
+#include "daemon/applocks.h"
 #include "daemon/control_server.h"
 #include "daemon/exitcode.h"
 #include "daemon/isolate.h"
@@ -523,6 +524,7 @@ static void set_policy(struct process *p, struct fuse_front_params *front)
 		return;
 	front->policy.shared = true;
 	front->policy.locks = !p->req->opt.localflocks;
+	front->locks = applocks_service(membership_applocks(p->membership));
 	front->may_serve = may_serve;
 	front->await_service = await_service;
 	front->arg = p->membership;
@@ -552,6 +554,8 @@ static int create_session(struct process *p)
 	if (err)
 		return fail(p, EXIT_SYSTEM, "%s", strerror(-err));
 	params.ctx = p->front;
+	if (p->membership)
+		applocks_serve(membership_applocks(p->membership), p->front);
 	fuse_front_wants(p->front, &params.wants);
 	err = fuse_session_create(&params, &session);
 	if (err)
