@@ -147,7 +147,10 @@ static const char *second_name(const struct slot *s, char *text)
 	return text;
 }
 
-/* What is there is what holds; but for a second name (do_link()). */
+/*
+ * What is there is what holds. It is durable, but for a second name that goes
+ * now (do_link()).
+ */
 static void resolve(struct worker *w, struct slot *s)
 {
 	char other[170];
@@ -178,24 +181,37 @@ static void resolve(struct worker *w, struct slot *s)
 	memset(s->data + s->size, 0, DATA_MAX - s->size);
 }
 
-/* The slot is as this call has left it. */
+/*
+ * The slot is as this call has left it. If its last writer has died during the
+ * call, what is found is in part what the call has done: that goes with us.
+ */
 static void changed(struct worker *w, struct slot *s)
 {
-	if (is_unsure(w, s) && !is_dead(w)) {
+	if (is_unsure(w, s) && !is_dead(w))
 		resolve(w, s);
-		return;
-	}
 	s->writer = w->node;
 	s->life = w->life;
 }
 
-/* This call has seen it: if it was another node's, that has written it. */
+/*
+ * This call has seen it: if it was another node's, that has written it. Those
+ * of a dead node have seen nothing.
+ */
 static void seen(struct worker *w, struct slot *s)
 {
-	if (is_unsure(w, s) && !is_dead(w))
+	if (is_dead(w))
+		return;
+	if (is_unsure(w, s))
 		resolve(w, s);
 	else if (s->writer != w->node)
 		s->writer = NOBODY;
+}
+
+/* The same, of the directory alone. */
+static void seen_name(struct worker *w, struct slot *s)
+{
+	if (!s->exists)
+		seen(w, s);
 }
 
 /* ---- one slot ---- */
@@ -451,14 +467,18 @@ static void do_rename(struct worker *w, struct slot *a, struct slot *b)
 
 	if (sure && !err && a != b)
 		swap_contents(a, b);
-	if (sure || is_dead(w)) {
-		changed(w, a);
-		changed(w, b);
-	} else {
-		/* It has been done, or not, with both. */
+	if (sure && (err || a == b)) {
+		/* No inode has been locked: what is dirty of b stays so. */
+		seen_name(w, a);
+		return;
+	}
+	/* If not, it has been done, or not, with both. */
+	if (!sure && !is_dead(w)) {
 		resolve(w, a);
 		resolve(w, b);
 	}
+	changed(w, a);
+	changed(w, b);
 }
 
 struct listing {
