@@ -18,7 +18,8 @@
  * With other nodes the last one that has it open releases it
  * (docs/spec/glocks.md 13.9):
  *
- *	taking the last link	 inode EX, iopen EX: refused, B has it open
+ *	taking the last link	 inode EX, iopen EX: refused, B has it open;
+ *				 orphans_add(), as B may not hear of it
  *	closing it on B		 B has heard that iopen is wanted; inode EX,
  *				 without links? iopen EX, release
  */
@@ -32,6 +33,7 @@
 #include "fs/evict_ea.h"
 #include "fs/free_batch.h"
 #include "fs/icache.h"
+#include "fs/orphans.h"
 #include "fs/pages.h"
 
 /*
@@ -162,44 +164,87 @@ static void now_gone(struct inode *ip)
 	pthread_rwlock_unlock(&ip->i_lock);
 }
 
-/* EX is held. 0: it can be released, with gh; -EBUSY; -ESTALE: it has been. */
+/* Nothing to be done, or not by us: see may_release(). */
+#define LEFT_ALONE 1
+
+/*
+ * EX is held. 0: it can be released, with gh; LEFT_ALONE: it has links, or
+ * handles here, the last of which looks when it is closed, since it is known
+ * by now that no links are left; -EBUSY; -ESTALE: it has been released.
+ */
 static int may_release(struct inode *ip, struct glock_holder *gh)
 {
 	enum gfs2_blkst state;
 	int err;
 
 	if (ip->i_nlink || atomic_load(&ip->i_opens))
-		return -EBUSY;
+		return LEFT_ALONE;
 	err = rgrp_block_state(ip->i_fs, ip->i_addr, false, &state);
 	if (err)
 		return err;
 	return state == GFS2_BLKST_UNLINKED ? lock_iopen(ip, gh) : -ESTALE;
 }
 
-static int evict_shared(struct inode *ip)
+/*
+ * What we remember has been released. Another one that was made in its block
+ * may be without a name, too: then we shall meet that one there. -EBUSY.
+ */
+static int look_for_next(struct inode *ip)
+{
+	enum gfs2_blkst state;
+	int err = rgrp_block_state(ip->i_fs, ip->i_addr, false, &state);
+
+	if (err || state != GFS2_BLKST_UNLINKED)
+		return err;
+	icache_forget_old(ip);
+	return -EBUSY;
+}
+
+/* EX is held. After an error, what is left of it is whole, and has no name. */
+static int release_shared(struct inode *ip)
+{
+	int err;
+
+	file_drop_pages(ip);
+	err = release(ip);
+	if (err)
+		return err;
+	inode_note_deleted(ip);
+	now_gone(ip);
+	return 0;
+}
+
+static int lock_and_release(struct inode *ip)
 {
 	struct glock_holder gh, iopen_gh;
 	int err;
 
 	if (atomic_load(&ip->i_state) & INODE_GONE)
-		return 0;
+		return -ESTALE;
 	glock_holder_init(&iopen_gh);
 	err = lock_unused(ip, &gh);
 	if (err)
-		return err == -ESTALE || err == -EBUSY ? 0 : err;
+		return err;
 	err = may_release(ip, &iopen_gh);
-	if (!err) {
-		file_drop_pages(ip);
-		err = release(ip);
-		if (!err)
-			inode_note_deleted(ip);
+	if (!err)
+		err = release_shared(ip);
+	else if (err == -ESTALE)
 		now_gone(ip);
-	} else if (err == -ESTALE) {
-		now_gone(ip);
-	}
 	glock_dq_if_held(&iopen_gh);
 	glock_dq(&gh);
-	return err == -EBUSY || err == -ESTALE ? 0 : err;
+	return err;
+}
+
+/* Whatever keeps us from it, no memory for instance: it is not forgotten. */
+static int evict_shared(struct inode *ip)
+{
+	int err = lock_and_release(ip);
+
+	if (err == -ESTALE)
+		err = look_for_next(ip);
+	if (err < 0)
+		orphans_add(ip->i_fs, ip->i_addr);
+	return err == -EBUSY || err == LEFT_ALONE ? 0 : err;
 }
 
 int evict_inode(struct inode *ip)
@@ -253,7 +298,7 @@ static void look_at_unlinked(struct inode *ip)
 
 /*
  * NULL: it is being released already, perhaps by what this very thread has yet
- * to do, so it is not waited for.
+ * to do, so it is not waited for; or it leaves memory.
  */
 static int get_left_behind(struct fs *fs, uint64_t addr, struct inode **ipp)
 {
@@ -281,6 +326,13 @@ int evict_unlinked(struct fs *fs, uint64_t addr, void *arg)
 	return fs_is_withdrawn(fs) ? -EIO : 0;
 }
 
+/* Queued, and looked at, by whichever thread. */
+static void look_at_links(struct inode *ip)
+{
+	icache_check_links(ip);
+	icache_run_evict(ip->i_fs);
+}
+
 int evict_left_behind(struct fs *fs, uint64_t addr, void *arg)
 {
 	struct inode *ip;
@@ -288,10 +340,43 @@ int evict_left_behind(struct fs *fs, uint64_t addr, void *arg)
 
 	if (err)
 		return err;
-	if (ip && !atomic_load(&ip->i_opens))
-		icache_check_links(ip);
-	icache_run_evict(fs);
-	if (ip)
-		inode_put(ip);
+	/* Perhaps it only leaves memory. */
+	if (!ip)
+		orphans_add(fs, addr);
+	else
+		look_at_links(ip);
+	inode_put(ip);
 	return fs_is_withdrawn(fs) ? -EIO : 0;
+}
+
+/* Who has it open hears that somebody wants to release it. */
+static bool is_open_elsewhere(struct inode *ip)
+{
+	struct glock_holder gh;
+
+	if (glock_nq(ip->i_iopen, LM_ST_EXCLUSIVE, GL_TRY_1CB | GL_NOCACHE,
+		     &gh))
+		return true;
+	glock_dq(&gh);
+	return false;
+}
+
+int evict_again(struct fs *fs, uint64_t addr)
+{
+	enum gfs2_blkst state = GFS2_BLKST_UNLINKED;
+	struct inode *ip;
+	bool busy;
+	int err = get_left_behind(fs, addr, &ip);
+
+	if (err)
+		return err;
+	busy = !ip || is_open_elsewhere(ip);
+	if (!busy)
+		err = rgrp_block_state(fs, addr, false, &state);
+	if (busy || err)
+		orphans_add(fs, addr);
+	else if (state == GFS2_BLKST_UNLINKED)
+		look_at_links(ip);
+	inode_put(ip);
+	return fs_is_withdrawn(fs) ? -EIO : err;
 }

@@ -25,10 +25,16 @@ int evict_inode(struct inode *ip);
 int evict_unlinked(struct fs *fs, uint64_t addr, void *arg);
 
 /*
- * For the same while other nodes are at work: release the dinode unless some
- * node, ours included, has it open, or uses it for so long that it is left to
- * that one. 0, or -EIO: withdrawn.
+ * For the same while other nodes are at work: release the dinode, or see to it
+ * that somebody does who uses it: its last close here, or another look (see
+ * orphans.c). 0, or -EIO: withdrawn; -EUCLEAN.
  */
 int evict_left_behind(struct fs *fs, uint64_t addr, void *arg);
+
+/*
+ * The same for one that was in use: if it still is, nobody is disturbed, and
+ * if it has been released, nothing of it is read.
+ */
+int evict_again(struct fs *fs, uint64_t addr);
 
 #endif

@@ -145,6 +145,16 @@ static void become_other(struct inode *ip, uint64_t formal)
 	glock_set_instantiate(ip->i_gl, true);
 }
 
+void icache_forget_old(struct inode *ip)
+{
+	struct icache_shard *sh = shard_of(ip->i_fs->fs_icache, ip->i_addr);
+
+	pthread_mutex_lock(&sh->lock);
+	if (!state_has(ip, INODE_FREEING) && !atomic_load(&ip->i_opens))
+		become_other(ip, 0);
+	pthread_mutex_unlock(&sh->lock);
+}
+
 static bool is_overtaken(const struct inode *ip, uint64_t formal)
 {
 	return !ip->i_fs->fs_alone && formal &&

@@ -164,7 +164,7 @@ void icache_check_links(struct inode *ip)
 {
 	struct icache *ic = ip->i_fs->fs_icache;
 
-	if (ip->i_fs->fs_rdonly || state_has(ip, INODE_GONE))
+	if (ip->i_fs->fs_rdonly)
 		return;
 	pthread_mutex_lock(&ic->lists);
 	if (!(state_set(ip, INODE_EVICT_QUEUED) & INODE_EVICT_QUEUED)) {

@@ -172,6 +172,13 @@ int inode_new(struct fs *fs, uint64_t addr, bool nowait,
 /* Give up an inode_new whose dinode was never written; releases gh and ip. */
 void inode_new_abort(struct inode *ip, struct glock_holder *gh);
 
+/*
+ * Other nodes have released it, and another inode without a name is in its
+ * block: what its first holder reads is that one. Nothing happens if it leaves
+ * memory anyway.
+ */
+void icache_forget_old(struct inode *ip);
+
 /* Have it released if it has no links: another node may have taken the last. */
 void icache_check_links(struct inode *ip);
 

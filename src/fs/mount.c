@@ -224,6 +224,7 @@ static int shut_down(struct fs *fs)
 
 	err = fs_writeback_all(fs);
 	icache_drain_evict(fs);
+	orphans_look(fs, true);
 	recover_end(fs);
 	err2 = statfs_merge(fs, MERGE_PATIENCE_SEC);
 	/* They stay in our file, for its next owner. */
@@ -467,6 +468,7 @@ static void free_fs(struct fs *fs)
 	pthread_rwlock_destroy(&fs->fs_journal_lock);
 	pthread_mutex_destroy(&fs->fs_recover_lock);
 	freeze_fini(fs);
+	orphans_fini(&fs->fs_orphans);
 	free(fs->fs_who);
 	free(fs);
 }
@@ -491,6 +493,7 @@ int fs_mount(const struct fs_params *params, struct fs **fsp, char *why_text,
 	logmap_init(&fs->fs_logmap);
 	pthread_mutex_init(&fs->fs_recover_lock, NULL);
 	freeze_init(fs);
+	orphans_init(&fs->fs_orphans);
 	pthread_rwlock_init(&fs->fs_journal_lock, NULL);
 	fs->fs_who = strdup(params->who);
 	err = fs->fs_who

@@ -19,6 +19,7 @@
 #include "fs/dinode_ahead.h"
 #include "fs/freeze.h"
 #include "fs/fs.h"
+#include "fs/orphans.h"
 #include "fs/tune.h"
 #include "glock/glock.h"
 #include "journal/journal.h"
@@ -90,7 +91,8 @@ struct fs {
 	struct inode *fs_qc_ip;	    /* own quota_change */
 	struct glock *fs_rename_gl;
 
-	struct freeze fs_freeze; /* freeze.h */
+	struct freeze fs_freeze;   /* freeze.h */
+	struct orphans fs_orphans; /* orphans.h */
 	struct work_clock fs_work_clock;
 	struct dinode_ahead fs_ahead; /* dinode_ahead.h */
 	bool fs_alone; /* no other node can take a lock: lock_nolock */

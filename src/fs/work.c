@@ -183,6 +183,7 @@ static void shrink_inodes(struct fs *fs)
 static void run_evict(struct fs *fs)
 {
 	icache_run_evict(fs);
+	orphans_look(fs, false);
 	rgrps_clean(fs);
 	shrink_inodes(fs);
 	drop_idle_groups(fs);

@@ -87,22 +87,35 @@ struct work_of {
 	enum fs_work work;
 };
 
+/* False: a second has gone by. The lock is held. */
+static bool wait_wanted(struct node *node, unsigned bit)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec++;
+	while (!(node->wanted & bit) && !node->stop)
+		if (pthread_cond_timedwait(&node->cond, &node->lock, &end))
+			return false;
+	return true;
+}
+
 static void *work_thread(void *arg)
 {
 	struct work_of *of = arg;
 	struct node *node = of->node;
 	unsigned bit = 1u << of->work;
+	bool wanted;
 
 	pthread_mutex_lock(&node->lock);
 	while (!node->stop) {
-		if (!(node->wanted & bit)) {
-			pthread_cond_wait(&node->cond, &node->lock);
-			continue;
-		}
+		wanted = wait_wanted(node, bit);
+		if (node->stop)
+			break;
 		node->wanted &= ~bit;
 		node->at_work |= bit;
 		pthread_mutex_unlock(&node->lock);
-		fs_work_run(node->fs, of->work, true);
+		fs_work_run(node->fs, of->work, wanted);
 		pthread_mutex_lock(&node->lock);
 		node->at_work &= ~bit;
 		pthread_cond_broadcast(&node->cond);
@@ -157,7 +170,20 @@ void nodes_make(struct nodes *n, uint64_t seed, unsigned size_mib)
 	alarm(240);
 }
 
-void nodes_mount(struct nodes *n, unsigned i)
+static void init_node(struct node *node)
+{
+	pthread_condattr_t attr;
+
+	memset(node, 0, sizeof(*node));
+	pthread_mutex_init(&node->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&node->cond, &attr);
+	pthread_condattr_destroy(&attr);
+	glworkers_init(&node->glworkers);
+}
+
+static void mount_node(struct nodes *n, unsigned i, bool readonly)
 {
 	struct node *node = &n->node[i];
 	struct lockmod mod;
@@ -170,13 +196,11 @@ void nodes_mount(struct nodes *n, unsigned i)
 	};
 	char why[400] = "", who[16];
 
-	memset(node, 0, sizeof(*node));
+	init_node(node);
 	node->jid = params.opt.jid = i;
+	params.opt.readonly = readonly;
 	snprintf(who, sizeof(who), "node%u", i);
 	params.who = who;
-	pthread_mutex_init(&node->lock, NULL);
-	pthread_cond_init(&node->cond, NULL);
-	glworkers_init(&node->glworkers);
 	if (blkdev_open_file(n->volume.path, 0, &node->dev))
 		die("open", n->volume.path);
 	params.dev = node->dev;
@@ -189,6 +213,16 @@ void nodes_mount(struct nodes *n, unsigned i)
 	if (fs_mount(&params, &node->fs, why, sizeof(why)))
 		die("mount", why);
 	start_workers(node);
+}
+
+void nodes_mount(struct nodes *n, unsigned i)
+{
+	mount_node(n, i, false);
+}
+
+void nodes_mount_readonly(struct nodes *n, unsigned i)
+{
+	mount_node(n, i, true);
 }
 
 static void stop_workers(struct node *node)

@@ -49,6 +49,7 @@ void nodes_make(struct nodes *n, uint64_t seed, unsigned size_mib);
 
 /* Mount as node i. Fails the test with the sentence if it cannot. */
 void nodes_mount(struct nodes *n, unsigned i);
+void nodes_mount_readonly(struct nodes *n, unsigned i);
 void nodes_unmount(struct nodes *n, unsigned i);
 
 /*
