@@ -324,7 +324,7 @@ int dlm_process(const struct dlm_request *req, int report_fd)
 			      strerror(-err));
 		return EXIT_SYSTEM;
 	}
-	isolate_memory();
+	isolate_memory(req->name);
 	err = ugdlm_supervise(&req->opt.supervise);
 	if (err) {
 		report_failed(report_fd, EXIT_SYSTEM, "supervisor: %s",

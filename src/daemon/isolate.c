@@ -75,25 +75,33 @@ int isolate_process(bool foreground, const char *log_path, int keep_fd)
 	return err;
 }
 
-static void set_oom_score(void)
+static bool set_oom_score(void)
 {
 	FILE *file = fopen("/proc/self/oom_score_adj", "we");
+	bool done;
 
 	if (!file)
-		return;
-	fputs("-1000\n", file);
-	fclose(file);
+		return false;
+	done = fputs("-1000\n", file) >= 0;
+	return !fclose(file) && done;
 }
 
-void isolate_memory(void)
+void isolate_memory(const char *who)
 {
 	static const struct rlimit no_core = { 0, 0 };
 	static const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
 
 	/* Users' data must not end up in a file that somebody else reads. */
 	setrlimit(RLIMIT_CORE, &no_core);
-	set_oom_score();
-	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
+	if (!set_oom_score())
+		ug_warn(who, "the OOM killer may choose this process: "
+			     "it has no CAP_SYS_RESOURCE");
+	if (prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0))
+		ug_warn(who,
+			"PR_SET_IO_FLUSHER: %s; in a memory control group "
+			"together with users of the mount, it may wait for "
+			"itself when memory is short",
+			strerror(errno));
 	/*
 	 * As far as it is touched: stacks and buffers are mostly not. Under a
 	 * limit, memory would run out when it is reached.

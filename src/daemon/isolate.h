@@ -21,8 +21,9 @@ int isolate_process(bool foreground, const char *log_path, int keep_fd);
 
 /*
  * No core files, no paging out, never chosen by the OOM killer, not throttled
- * when writing back. What the system does not grant is done without.
+ * or made to wait for pages when writing back. What the system does not grant
+ * is done without; the log says so, with who as the object.
  */
-void isolate_memory(void);
+void isolate_memory(const char *who);
 
 #endif

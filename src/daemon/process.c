@@ -720,7 +720,7 @@ int mount_process(const struct mount_request *req, int report_fd)
 	if (code)
 		return code;
 	signals_block();
-	isolate_memory();
+	isolate_memory(p.who);
 	start_control(&p);
 	create_runfile(&p);
 	code = mount_and_serve(&p);

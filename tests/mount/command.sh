@@ -45,3 +45,10 @@ clean_fsck vol.img
 mount_volume vol.img mnt
 check "what was written" test -e mnt/y
 umount_clean mnt vol.img
+
+# Without the right to stay out of the way of memory reclaim: the log says so.
+setpriv --bounding-set=-sys_resource "$UGFS" mount -L rights.log vol.img mnt
+grep -q "warn .*vol.img: the OOM killer may" rights.log &&
+	grep -q "warn .*vol.img: PR_SET_IO_FLUSHER: Operation not permitted" \
+		rights.log || fail "no word of what is not granted"
+umount_clean mnt vol.img
