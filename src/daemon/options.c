@@ -174,6 +174,29 @@ static int set_keyfile(struct parser *p, const struct option *o,
 	return set_string(p, &p->opt->key_file, value);
 }
 
+static int set_clusterconf(struct parser *p, const struct option *o,
+			   const char *value)
+{
+	if (value[0] != '/')
+		return refuse(p, "clusterconf=%s: must be a full path", value);
+	return set_string(p, &p->opt->cluster_conf, value);
+}
+
+/* Its names are the options' names. */
+static int set_plock(struct parser *p, const struct option *o,
+		     const char *value)
+{
+	enum plock_setting which;
+	char expected[64];
+
+	if (!plock_setting_find(o->name, strlen(o->name), &which) ||
+	    !plock_setting_parse(&p->opt->plocks, which, value,
+				 PLOCK_MOUNT_OPTION, expected,
+				 sizeof(expected)))
+		return 0;
+	return refuse(p, "%s=%s: must be %s", o->name, value, expected);
+}
+
 static int set_startup_delay(struct parser *p, const struct option *o,
 			     const char *value)
 {
@@ -465,6 +488,14 @@ static const struct option options[] = {
 	VALUE("fence_action", set_fence_action),
 	VALUE("keyfile", set_keyfile),
 	VALUE("startup_delay", set_startup_delay),
+	VALUE("clusterconf", set_clusterconf),
+	VALUE("plock_ownership", set_plock),
+	VALUE("plock_rate_limit", set_plock),
+	VALUE("drop_resources_time", set_plock),
+	VALUE("drop_resources_count", set_plock),
+	VALUE("drop_resources_age", set_plock),
+	VALUE("enable_plock", set_plock),
+	VALUE("plock_mode", set_plock),
 };
 
 static const struct option *option_find(const char *name)
@@ -579,6 +610,7 @@ void mount_options_init(struct mount_options *opt)
 {
 	memset(opt, 0, sizeof(*opt));
 	fs_options_init(&opt->fs);
+	plock_settings_init(&opt->plocks);
 }
 
 void mount_options_free(struct mount_options *opt)
@@ -588,11 +620,13 @@ void mount_options_free(struct mount_options *opt)
 	free(opt->fence);
 	free(opt->fence_action);
 	free(opt->key_file);
+	free(opt->cluster_conf);
 	opt->lockproto = NULL;
 	opt->locktable = NULL;
 	opt->fence = NULL;
 	opt->fence_action = NULL;
 	opt->key_file = NULL;
+	opt->cluster_conf = NULL;
 }
 
 static enum fs_atime atime_of(unsigned long flags)

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "daemon/plockset.h"
 #include "fs/fs.h"
 
 /* Bounds of what a user may ask for. */
@@ -43,10 +44,12 @@ struct mount_options {
 	char *fence_action;
 	char *key_file;		    /* the cluster's secret; NULL: none */
 	unsigned startup_delay_sec; /* before silent hosts are fenced; 0: 30 */
-	bool localflocks;  /* flock and fcntl locks of this node alone */
-	bool sloppy;	   /* unknown names are passed over */
-	bool debug;	   /* GFS2's old word for errors=panic */
-	bool errors_given; /* which debug excludes */
+	struct plock_settings plocks; /* what has been said here */
+	char *cluster_conf; /* file with more of them; NULL: the usual one */
+	bool localflocks;   /* flock and fcntl locks of this node alone */
+	bool sloppy;	    /* unknown names are passed over */
+	bool debug;	    /* GFS2's old word for errors=panic */
+	bool errors_given;  /* which debug excludes */
 };
 
 void mount_options_init(struct mount_options *opt);

@@ -126,6 +126,16 @@ static void test_gfs2_values(void **state)
 	assert_true(opt.fs.errors_panic);
 	accept(&opt, "startup_delay=5");
 	assert_int_equal(opt.startup_delay_sec, 5);
+	accept(&opt, "plock_ownership=0,plock_rate_limit=100,plock_mode=group,"
+		     "enable_plock=0,plock_rate_limit=7,clusterconf=/a/b");
+	assert_int_equal(opt.plocks.value[PLOCKSET_OWNERSHIP], 0);
+	assert_int_equal(opt.plocks.value[PLOCKSET_RATE_LIMIT], 7);
+	assert_int_equal(opt.plocks.from[PLOCKSET_RATE_LIMIT],
+			 PLOCK_MOUNT_OPTION);
+	assert_int_equal(opt.plocks.value[PLOCKSET_MODE], PLOCK_MODE_GROUP);
+	assert_int_equal(opt.plocks.from[PLOCKSET_DROP_AGE], PLOCK_BUILT_IN);
+	assert_string_equal(opt.cluster_conf, "/a/b");
+	mount_options_free(&opt);
 	accept(&opt, "data=writeback,data=ordered,suiddir,nosuiddir,"
 		     "nobarrier,barrier,errors=panic,errors=withdraw");
 	assert_false(opt.fs.data_writeback);
@@ -227,6 +237,11 @@ static void test_values_are_checked(void **state)
 	refuse("statfs_percent=101", "must be from 0 to 100");
 	refuse("quota_quantum=0", "must be from");
 	refuse("startup_delay=0", "must be from 1 to");
+	refuse("plock_ownership=2", "plock_ownership=2: must be a number from "
+				    "0 to 1");
+	refuse("plock_mode=both", "must be direct or group");
+	refuse("drop_resources_age=", "must be a number from 1 to");
+	refuse("clusterconf=x", "must be a full path");
 	refuse("cache=1M", "must be from 16M");
 	refuse("cache=20x", "not a size");
 	refuse("cache=20MB", "not a size");
