@@ -164,9 +164,11 @@ static int attach(struct plocks *p, const struct plocks_params *params)
 	if (p->done)
 		err = -EBUSY;
 	else
+		err = plock_tune(p->engine, &params->tuning);
+	if (!err) {
 		p->done = params->done;
-	if (!err)
 		p->arg = params->arg;
+	}
 	plocks_unlock(p);
 	return err;
 }
@@ -180,6 +182,8 @@ int plocks_create(const struct plocks_params *params, struct plocks **out)
 		err = params->ls ? -EINVAL : new_alone(&p);
 	if (!err)
 		err = attach(p, params);
+	if (err && p && !p->ls)
+		plocks_free(p);
 	if (!err)
 		*out = p;
 	return err;
@@ -334,6 +338,19 @@ uint64_t plocks_tick(struct plocks *p)
 	wake = plocks_wake_ns(p);
 	plocks_unlock(p);
 	return wake;
+}
+
+int plocks_tune(struct plocks *p, const struct plock_tuning *tuning)
+{
+	struct plock_event event = { .kind = PLOCK_EV_TICK };
+	int err;
+
+	plocks_lock(p);
+	err = plock_tune(p->engine, tuning);
+	if (!err && !p->lost)
+		plocks_step(p, &event);
+	plocks_unlock(p);
+	return err;
 }
 
 /* Looking inside */

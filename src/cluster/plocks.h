@@ -35,10 +35,12 @@ struct plocks_params {
 	 */
 	void (*done)(void *arg, const struct plock_result *res);
 	void *arg;
+	struct plock_tuning tuning; /* from now on; all zero: as built in */
 };
 
 /*
- * One for a mount; params are copied. -EINVAL: the lockspace has no uuid;
+ * One for a mount; params are copied. -EINVAL: the lockspace has no uuid,
+ * or as plock_tune();
  * -EBUSY: it has one already; -ENOMEM.
  */
 int plocks_create(const struct plocks_params *params, struct plocks **out);
@@ -91,6 +93,9 @@ void plocks_fail(struct plocks *p);
  * UINT64_MAX: nothing is due). Nothing is lost without it but memory.
  */
 uint64_t plocks_tick(struct plocks *p);
+
+/* Other limits from now on. -EINVAL as plock_tune(). */
+int plocks_tune(struct plocks *p, const struct plock_tuning *tuning);
 
 /* Looking inside: as plock_count() and plock_visit(), which call nothing here.
  */

@@ -118,6 +118,38 @@ static bool is_interrupted(void *arg)
 	return m->params.interrupted();
 }
 
+static void others(void *arg, char *buf, size_t len)
+{
+	membership_others(arg, buf, len);
+}
+
+static bool is_over(void *arg)
+{
+	struct membership *m = arg;
+
+	return m->lost || m->params.interrupted();
+}
+
+static int agree(struct membership *m, char *why, size_t why_len)
+{
+	const struct agreement_params params = {
+		.ls = m->ls,
+		.set = m->params.plocks,
+		.others = others,
+		.interrupted = is_over,
+		.arg = m,
+	};
+	int err = agreement_reach(&params, &m->agreement, why, why_len);
+
+	pthread_mutex_lock(&m->lock);
+	if (err && m->lost) {
+		snprintf(why, why_len, "%s", m->lost_why);
+		err = -EIO;
+	}
+	pthread_mutex_unlock(&m->lock);
+	return err;
+}
+
 int membership_join(const struct membership_params *params,
 		    struct membership **mp, char *why, size_t why_len)
 {
@@ -161,6 +193,8 @@ int membership_join(const struct membership_params *params,
 		m->lockmod = lockmod_dlm(m->dlm);
 		err = wait_running(m, why, why_len);
 	}
+	if (!err)
+		err = agree(m, why, why_len);
 	/* Leaving is not done before the reason has been told. */
 	*mp = m;
 	return err;
@@ -322,6 +356,7 @@ int membership_leave(struct membership *m, bool dirty)
 	if (m->dlm)
 		lockmod_dlm_destroy(m->dlm);
 	applocks_destroy(m->applocks);
+	agreement_free(m->agreement);
 	destroy(m);
 	return err;
 }

@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "block/gate.h"
+#include "daemon/plockset.h"
 #include "fs/fs.h"
 #include "glock/lockmod.h"
 
@@ -40,6 +41,7 @@ struct membership_params {
 	const char *who;	    /* for the log; borrowed */
 	const char *key_file;	    /* NULL: none */
 	unsigned startup_delay_sec; /* ugdlm.h: startup_delay_ms; 0: its own */
+	const struct plock_settings *plocks; /* borrowed */
 	/* What the mount waits for, in words; each sentence once. */
 	void (*note)(void *arg, const char *text);
 	/* Has somebody asked us to give up? While joining, and later. */
@@ -48,7 +50,8 @@ struct membership_params {
 };
 
 /*
- * Join, and wait until all members agree; -EINTR. Errors have their sentence in
+ * Join, and wait until all members agree, also on what they have set (-EINVAL);
+ * -EINTR. Errors have their sentence in
  * why. -EINVAL: the table's form; else as ugdlm_join(). If *mp has been set in
  * spite of an error, the caller tells the user and then leaves: as soon as the
  * others miss us, our supervisor ends us.

@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "daemon/agreement.h"
 #include "daemon/applocks.h"
 #include "daemon/glworkers.h"
 #include "daemon/membership.h"
@@ -40,6 +41,7 @@ struct membership {
 	struct lockmod_dlm *dlm;
 	struct lockmod lockmod;
 	struct applocks *applocks;
+	struct agreement *agreement; /* outlives the lockspace */
 	struct glworkers workers;
 	struct blkdev *dev;
 	struct gate *gate;
@@ -103,6 +105,9 @@ static inline void membership_thaw_if_clean(struct membership *m)
 }
 
 extern const struct ugdlm_events membership_events;
+
+/* The other members' names, "fs1, fs2", for people. */
+void membership_others(struct membership *m, char *buf, size_t len);
 
 /* From its return on nobody asks the lockspace for its state. */
 void membership_await_askers(struct membership *m);

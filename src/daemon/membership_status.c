@@ -43,6 +43,28 @@ static json_t *ask_lockspace(struct membership *m)
 	return root;
 }
 
+void membership_others(struct membership *m, char *buf, size_t len)
+{
+	json_t *ls = ask_lockspace(m);
+	const json_t *member;
+	size_t i, used = 0;
+
+	snprintf(buf, len, "?");
+	json_array_foreach(json_object_get(ls, "members"), i, member)
+	{
+		const char *state =
+			json_string_value(json_object_get(member, "state"));
+		const char *name =
+			json_string_value(json_object_get(member, "name"));
+
+		if (!state || strcmp(state, "member") || !name || used >= len)
+			continue;
+		used += (size_t)snprintf(buf + used, len - used, "%s%s",
+					 used ? ", " : "", name);
+	}
+	json_decref(ls);
+}
+
 /* The lock is held. */
 static void add_journals(struct membership *m, json_t *waits, uint64_t now)
 {

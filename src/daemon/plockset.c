@@ -143,5 +143,6 @@ struct plock_tuning plock_settings_tuning(const struct plock_settings *set)
 		.drop_every_ns = set->value[PLOCKSET_DROP_TIME] * NS_PER_MS,
 		.drop_count = set->value[PLOCKSET_DROP_COUNT],
 		.rate_limit = set->value[PLOCKSET_RATE_LIMIT],
+		.at_home = !set->value[PLOCKSET_OWNERSHIP],
 	};
 }

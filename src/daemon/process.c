@@ -6,6 +6,7 @@
  *   supervisor         with lock_dlm: forked off, stays behind as our parent
  *   control socket     answers from here on
  *   run file           locked before the device is opened
+ *   cluster.conf       with lock_dlm: settings that are no mount options
  *   join the cluster   with lock_dlm: a slot, which is the journal's number
  *   /dev/fuse, volume  whatever is missing is found before anything is written
  *   fs_mount           replay
@@ -32,6 +33,7 @@
 #include "base/log.h"
 #include "daemon/afterlife.h"
 #include "daemon/applocks.h"
+#include "daemon/clusterconf.h"
 #include "daemon/control_server.h"
 #include "daemon/exitcode.h"
 #include "daemon/isolate.h"
@@ -66,6 +68,7 @@ struct process {
 	char who[WHO_LEN];
 	bool clustered;		       /* lock_dlm */
 	struct gfs2_sb_info sb;	       /* if so, as it was before we began */
+	struct plock_settings plocks;  /* with lock_dlm */
 	struct membership *membership; /* NULL: lock_nolock, or not joined */
 	struct afterlife afterlife;    /* with lock_dlm */
 	int exit_err;
@@ -330,6 +333,30 @@ static void note_wait(void *arg, const char *text)
 		report_note(p->report_fd, "%s", text);
 }
 
+static void note_conf(void *arg, const char *sentence)
+{
+	struct process *p = arg;
+
+	ug_warn(p->who, "%s", sentence);
+}
+
+static int read_settings(struct process *p)
+{
+	const char *path = p->req->opt.cluster_conf;
+	char why[WHY_LEN];
+
+	p->plocks = p->req->opt.plocks;
+	if (!p->clustered)
+		return EXIT_OK;
+	if (clusterconf_read(path, &p->plocks, note_conf, p, why, sizeof(why)))
+		return fail(p, EXIT_USAGE, "%s", why);
+	if (p->plocks.value[PLOCKSET_MODE] == PLOCK_MODE_GROUP)
+		return fail(p, EXIT_USAGE,
+			    "plock_mode=group: this version has only "
+			    "plock_mode=direct");
+	return EXIT_OK;
+}
+
 static int join_cluster(struct process *p)
 {
 	const struct membership_params params = {
@@ -338,6 +365,7 @@ static int join_cluster(struct process *p)
 		.who = p->who,
 		.key_file = p->req->opt.key_file,
 		.startup_delay_sec = p->req->opt.startup_delay_sec,
+		.plocks = &p->plocks,
 		.note = note_wait,
 		.interrupted = signals_pending,
 		.arg = p,
@@ -662,6 +690,8 @@ static int mount_and_serve(struct process *p)
 {
 	int code = open_fuse(p);
 
+	if (!code)
+		code = read_settings(p);
 	if (!code)
 		code = join_cluster(p);
 	if (!code)

@@ -111,7 +111,7 @@ int home_acquire(struct plock_engine *engine, const struct plock_msg *msg)
 			       : 0;
 	file = file_open(engine, msg->number);
 	unknown = !nobody_unknown(engine, msg->number);
-	if (!file->home_node && (unknown || engine->config.at_home) &&
+	if (!file->home_node && (unknown || engine->config.tuning.at_home) &&
 	    file->role == FILE_CLIENT)
 		take_over(engine, file, unknown);
 	else if (!file->home_node)

@@ -42,7 +42,7 @@ void lend_consider(struct plock_engine *engine, struct file *file,
 		file->read_streak++;
 		return;
 	}
-	if (engine->config.at_home || msg->from == engine->config.node ||
+	if (engine->config.tuning.at_home || msg->from == engine->config.node ||
 	    !engine->settled || !member_is(engine, msg->from) ||
 	    file->role != FILE_SERVES || file->lent_count == LENT_MAX ||
 	    lent_index(file, msg->from) < file->lent_count ||

@@ -162,7 +162,7 @@ static void move_begin(struct plock_engine *engine, struct file *file,
 void move_consider(struct plock_engine *engine, struct file *file,
 		   const struct plock_msg *msg)
 {
-	if (engine->config.at_home)
+	if (engine->config.tuning.at_home)
 		return;
 	if (!file->op_count) {
 		file->busy_node = msg->from;

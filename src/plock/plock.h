@@ -202,22 +202,22 @@ struct plock_event {
 	};
 };
 
-/* Each member's own business: spec 5.7. */
+/* What an administrator can ask for: spec 5.7. */
 struct plock_tuning {
 	uint64_t idle_ns; /* a file unused for so long is forgotten; 0: 10 s */
 	/* Such files are looked for so often; 0: when there may be one */
 	uint64_t drop_every_ns;
 	uint32_t drop_count; /* so many each time; 0: PLOCK_IDLE_BATCH */
 	uint32_t rate_limit; /* calls a second that leave us; 0: all */
+	/*
+	 * Files stay with their homes: no moves, no loans from now on. All
+	 * members should say the same.
+	 */
+	bool at_home;
 };
 
 struct plock_config {
 	uint64_t node; /* incarnation of this member, not 0 */
-	/*
-	 * Files stay with their homes: no moves, no loans. All members must
-	 * say the same.
-	 */
-	bool at_home;
 	struct plock_tuning tuning;
 	uint64_t stay_ns;  /* a file moves not before; 0: 10 ms */
 	uint64_t probe_ns; /* who waits so long looks for a deadlock; 0: 1 s */

@@ -244,11 +244,11 @@ fault in-line-forgotten rate.c \
 fault line-overtaken rate.c \
 	'list_empty(&engine->throttled) && take' 'take'
 fault moves-from-home move.c \
-	'if (engine->config.at_home)' 'if (0)'
+	'if (engine->config.tuning.at_home)' 'if (0)'
 fault lent-from-home lend.c \
-	'engine->config.at_home ||' ''
+	'engine->config.tuning.at_home ||' ''
 fault given-away-from-home home.c \
-	'(unknown || engine->config.at_home)' 'unknown'
+	'(unknown || engine->config.tuning.at_home)' 'unknown'
 fault forgets-all-the-time file.c \
 	'if (engine->now_ns < engine->drop_ns)' 'if (0)'
 

@@ -93,7 +93,6 @@ struct world {
 	bool turns;	  /* mostly one node acts at a time */
 	unsigned unlocks; /* % */
 	unsigned faults;
-	bool at_home;
 	struct plock_tuning tuning;
 	struct node nodes[NODES_MAX + 1];
 	struct dead dead[DEAD_MAX];

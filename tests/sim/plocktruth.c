@@ -144,7 +144,8 @@ static void see_serialiser(void *arg, const struct plock_file_info *info)
 		     (unsigned long long)s->n->node);
 	s->serves[f] = s->n;
 	/* With other members homes change; a file that is in use stays. */
-	if (s->w->at_home && s->w->epochs == 1 && info->home != s->n->node)
+	if (s->w->tuning.at_home && s->w->epochs == 1 &&
+	    info->home != s->n->node)
 		fail(s->w, "file %u is not with its home", f);
 }
 
@@ -165,7 +166,7 @@ void truth_check_step(struct world *w)
 	static struct seen s;
 
 	see_all(w, &s);
-	for (unsigned f = 0; w->at_home && f < FILES_MAX; f++) {
+	for (unsigned f = 0; w->tuning.at_home && f < FILES_MAX; f++) {
 		for (unsigned i = 1; i <= w->node_count; i++) {
 			if (s.lent[f][i])
 				fail(w, "file %u is lent", f);

@@ -297,8 +297,7 @@ static void print_line(void *arg, const char *line)
 
 static void boot(struct world *w, unsigned place)
 {
-	struct plock_config config = { .at_home = w->at_home,
-				       .tuning = w->tuning,
+	struct plock_config config = { .tuning = w->tuning,
 				       .stay_ns = MS,
 				       .probe_ns = 100 * MS };
 	struct node *n = &w->nodes[place];
@@ -575,7 +574,7 @@ void world_setup(struct world *w, uint64_t seed)
 	w->unlocks = chance(w, 50) ? 40 : 60;
 	w->faults = (unsigned)choose(w, 8);
 	w->nomem = chance(w, 25);
-	w->at_home = chance(w, 25);
+	w->tuning.at_home = chance(w, 25);
 	w->tuning.idle_ns = 15 * MS;
 	if (chance(w, 30))
 		w->tuning.rate_limit = 10 + (uint32_t)choose(w, 200);
@@ -598,7 +597,9 @@ void world_untune(struct world *w)
 {
 	struct plock_event event = { .kind = PLOCK_EV_TICK };
 
-	w->tuning = (struct plock_tuning){ .idle_ns = 15 * MS };
+	w->tuning.rate_limit = 0;
+	w->tuning.drop_every_ns = 0;
+	w->tuning.drop_count = 0;
 	for (unsigned i = 1; i <= w->node_count; i++) {
 		if (!w->nodes[i].alive)
 			continue;

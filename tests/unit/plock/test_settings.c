@@ -188,11 +188,13 @@ static void test_at_home(void **state)
 	struct story s;
 
 	for (unsigned at_home = 0; at_home < 2; at_home++) {
-		begin_with(&s, (struct plock_config){ .at_home = at_home });
+		begin_with(&s,
+			   (struct plock_config){ .tuning.at_home = at_home });
 		assert_int_equal(first_serves(&s), at_home ? 1 : 2);
 		assert_int_equal(given_away(&s, RANGE_READ) > 0, !at_home);
 		end(&s);
-		begin_with(&s, (struct plock_config){ .at_home = at_home });
+		begin_with(&s,
+			   (struct plock_config){ .tuning.at_home = at_home });
 		call(&s, s.served, RANGE_NONE);
 		assert_int_equal(given_away(&s, RANGE_NONE) > 0, !at_home);
 		end(&s);
