@@ -19,6 +19,7 @@ struct applocks {
 	struct fuse_front *front;
 	pthread_rwlock_t gate;
 	struct plocks *plocks; /* [gate] NULL: left */
+	bool fcntl;	       /* enable_plock */
 };
 
 static void done(void *arg, const struct plock_result *res)
@@ -43,6 +44,10 @@ static int service_call(void *arg, uint64_t number, const struct plock_op *op,
 	struct applocks *al = arg;
 	int err;
 
+	if (!al->fcntl && op->table == PLOCK_FCNTL && op->kind != PLOCK_CLOSE) {
+		*res = (struct plock_result){ .status = -ENOSYS };
+		return 0;
+	}
 	pthread_rwlock_rdlock(&al->gate);
 	err = al->plocks ? plocks_call(al->plocks, number, op, ctx, id, res)
 			 : answer_left(op, res);
@@ -81,14 +86,19 @@ static void service_fail(void *arg)
 	pthread_rwlock_unlock(&al->gate);
 }
 
-int applocks_create(struct ugdlm *ls, struct applocks **out)
+int applocks_create(struct ugdlm *ls, const struct plock_settings *set,
+		    struct applocks **out)
 {
 	struct applocks *al = calloc(1, sizeof(*al));
-	struct plocks_params params = { .ls = ls, .done = done, .arg = al };
+	struct plocks_params params = { .ls = ls,
+					.done = done,
+					.arg = al,
+					.tuning = plock_settings_tuning(set) };
 	int err;
 
 	if (!al)
 		return -ENOMEM;
+	al->fcntl = set->value[PLOCKSET_ENABLE];
 	pthread_rwlock_init(&al->gate, NULL);
 	err = plocks_create(&params, &al->plocks);
 	if (err) {
@@ -124,6 +134,14 @@ const struct fuse_lock_service *applocks_service(const struct applocks *al)
 void applocks_serve(struct applocks *al, struct fuse_front *front)
 {
 	al->front = front;
+}
+
+void applocks_tune(struct applocks *al, const struct plock_tuning *tuning)
+{
+	pthread_rwlock_rdlock(&al->gate);
+	if (al->plocks)
+		plocks_tune(al->plocks, tuning);
+	pthread_rwlock_unlock(&al->gate);
 }
 
 /* Who waits is answered first: plocks_destroy() answers nobody. */

@@ -18,13 +18,15 @@
 #ifndef UG_DAEMON_APPLOCKS_H
 #define UG_DAEMON_APPLOCKS_H
 
+#include "daemon/plockset.h"
 #include "fuse/front.h"
 
 struct applocks;
 struct ugdlm;
 
 /* 0 or what plocks_create() says. */
-int applocks_create(struct ugdlm *ls, struct applocks **out);
+int applocks_create(struct ugdlm *ls, const struct plock_settings *set,
+		    struct applocks **out);
 void applocks_destroy(struct applocks *al); /* NULL is accepted */
 
 /* For fuse_front_params; valid until applocks_destroy(). */
@@ -32,5 +34,7 @@ const struct fuse_lock_service *applocks_service(const struct applocks *al);
 /* Before the first request. */
 void applocks_serve(struct applocks *al, struct fuse_front *front);
 void applocks_leave(struct applocks *al); /* once or more; NULL is accepted */
+/* From now on, if it has not been left. */
+void applocks_tune(struct applocks *al, const struct plock_tuning *tuning);
 
 #endif

@@ -79,9 +79,11 @@ static struct membership *create(const struct membership_params *params)
 	if (!m)
 		return NULL;
 	memcpy((void *)&m->params, params, sizeof(*params));
+	m->plocks = params->plocks;
 	m->stop_fd = -1;
 	glworkers_init(&m->workers);
 	pthread_mutex_init(&m->lock, NULL);
+	pthread_mutex_init(&m->plocks_lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&m->changed, &attr);
@@ -92,6 +94,7 @@ static struct membership *create(const struct membership_params *params)
 static void destroy(struct membership *m)
 {
 	pthread_cond_destroy(&m->changed);
+	pthread_mutex_destroy(&m->plocks_lock);
 	pthread_mutex_destroy(&m->lock);
 	glworkers_fini(&m->workers);
 	free(m);
@@ -134,7 +137,7 @@ static int agree(struct membership *m, char *why, size_t why_len)
 {
 	const struct agreement_params params = {
 		.ls = m->ls,
-		.set = m->params.plocks,
+		.set = &m->params.plocks,
 		.others = others,
 		.interrupted = is_over,
 		.arg = m,
@@ -180,7 +183,7 @@ int membership_join(const struct membership_params *params,
 	}
 	err = lockmod_dlm_create(m->ls, params->who, &m->dlm);
 	if (!err)
-		err = applocks_create(m->ls, &m->applocks);
+		err = applocks_create(m->ls, &params->plocks, &m->applocks);
 	if (!err)
 		err = dispatcher_start(m);
 	if (!err)
@@ -213,6 +216,29 @@ const struct lockmod *membership_lockmod(const struct membership *m)
 struct applocks *membership_applocks(struct membership *m)
 {
 	return m->applocks;
+}
+
+struct plock_settings membership_settings(struct membership *m)
+{
+	struct plock_settings set;
+
+	pthread_mutex_lock(&m->plocks_lock);
+	set = m->plocks;
+	pthread_mutex_unlock(&m->plocks_lock);
+	return set;
+}
+
+/* Of two that come together the later one is in force. */
+void membership_tune(struct membership *m, enum plock_setting which,
+		     uint32_t value)
+{
+	struct plock_tuning tuning;
+
+	pthread_mutex_lock(&m->plocks_lock);
+	m->plocks.value[which] = value;
+	tuning = plock_settings_tuning(&m->plocks);
+	applocks_tune(m->applocks, &tuning);
+	pthread_mutex_unlock(&m->plocks_lock);
 }
 
 static uint64_t lease_ns(void *arg)

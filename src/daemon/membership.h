@@ -41,7 +41,7 @@ struct membership_params {
 	const char *who;	    /* for the log; borrowed */
 	const char *key_file;	    /* NULL: none */
 	unsigned startup_delay_sec; /* ugdlm.h: startup_delay_ms; 0: its own */
-	const struct plock_settings *plocks; /* borrowed */
+	struct plock_settings plocks;
 	/* What the mount waits for, in words; each sentence once. */
 	void (*note)(void *arg, const char *text);
 	/* Has somebody asked us to give up? While joining, and later. */
@@ -64,6 +64,11 @@ unsigned membership_slot(const struct membership *m);
 const struct lockmod *membership_lockmod(const struct membership *m);
 /* Whose requests may come until membership_leave(). */
 struct applocks *membership_applocks(struct membership *m);
+
+/* Any thread. What is changed must be tunable, and in range. */
+struct plock_settings membership_settings(struct membership *m);
+void membership_tune(struct membership *m, enum plock_setting which,
+		     uint32_t value);
 
 /*
  * A device whose writes wait for the lease, in place of *devp. It must stay

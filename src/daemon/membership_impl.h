@@ -41,7 +41,9 @@ struct membership {
 	struct lockmod_dlm *dlm;
 	struct lockmod lockmod;
 	struct applocks *applocks;
-	struct agreement *agreement; /* outlives the lockspace */
+	pthread_mutex_t plocks_lock;  /* guards plocks; outside of applocks */
+	struct plock_settings plocks; /* what is in force */
+	struct agreement *agreement;  /* outlives the lockspace */
 	struct glworkers workers;
 	struct blkdev *dev;
 	struct gate *gate;

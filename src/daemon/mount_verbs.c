@@ -173,6 +173,34 @@ static int run_lockstats(void *arg, struct control_call *call,
 
 /* ---- tunables ---- */
 
+/* The i-th one of the file system, then of application locks. */
+static bool tunable_at(struct mount_server *server, struct fs *fs, unsigned i,
+		       struct fs_tunable *out)
+{
+	struct plock_settings set;
+	unsigned count = 0;
+
+	while (fs_tunable(fs, count, out))
+		if (count++ == i)
+			return true;
+	if (!server->parts.membership)
+		return false;
+	set = membership_settings(server->parts.membership);
+	for (unsigned s = 0; s < PLOCKSET_COUNT; s++) {
+		const struct plock_setting_info *info = &plock_setting_infos[s];
+
+		if (!info->tunable || count++ != i)
+			continue;
+		*out = (struct fs_tunable){ .name = info->name,
+					    .unit = info->unit,
+					    .value = set.value[s],
+					    .min = info->min,
+					    .max = info->max };
+		return true;
+	}
+	return false;
+}
+
 static int run_gettune(void *arg, struct control_call *call, const json_t *args)
 {
 	json_t *list = json_array();
@@ -184,7 +212,7 @@ static int run_gettune(void *arg, struct control_call *call, const json_t *args)
 		json_decref(list);
 		return err ? err : -EAGAIN;
 	}
-	for (unsigned i = 0; fs_tunable(fs, i, &tunable); i++)
+	for (unsigned i = 0; tunable_at(arg, fs, i, &tunable); i++)
 		json_array_append_new(
 			list,
 			json_pack("{s:s,s:I,s:s,s:I,s:I}", "name", tunable.name,
@@ -195,13 +223,14 @@ static int run_gettune(void *arg, struct control_call *call, const json_t *args)
 	return control_result(call, list);
 }
 
-static bool find_tunable(struct fs *fs, const char *name,
-			 struct fs_tunable *out, char names[NAMES_LEN])
+static bool find_tunable(struct mount_server *server, struct fs *fs,
+			 const char *name, struct fs_tunable *out,
+			 char names[NAMES_LEN])
 {
 	size_t used = 0;
 
 	names[0] = '\0';
-	for (unsigned i = 0; fs_tunable(fs, i, out); i++) {
+	for (unsigned i = 0; tunable_at(server, fs, i, out); i++) {
 		if (!strcmp(out->name, name))
 			return true;
 		if (used < NAMES_LEN)
@@ -226,18 +255,37 @@ static bool parse_value(const char *text, unsigned *value)
 	return !errno && !*end && number <= UINT32_MAX;
 }
 
+/* In range? Then it is so from now on. */
+static bool tune(struct mount_server *server, struct fs *fs,
+		 const struct fs_tunable *tunable, unsigned value)
+{
+	enum plock_setting which;
+
+	if (!plock_setting_find(tunable->name, strlen(tunable->name), &which))
+		return !fs_tune(fs, tunable->name, value);
+	if (value < tunable->min || value > tunable->max)
+		return false;
+	membership_tune(server->parts.membership, which, value);
+	return true;
+}
+
 static int settune(struct mount_server *server, struct control_call *call,
 		   struct fs *fs, const char *name, const char *text)
 {
 	char names[NAMES_LEN];
 	struct fs_tunable was;
+	enum plock_setting which;
 	unsigned value;
 
-	if (!find_tunable(fs, name, &was, names))
+	if (plock_setting_find(name, strlen(name), &which) &&
+	    !plock_setting_infos[which].tunable)
+		return control_fail(call, -EINVAL,
+				    "%s cannot be changed while mounted", name);
+	if (!find_tunable(server, fs, name, &was, names))
 		return control_fail(call, -EINVAL,
 				    "no tunable \"%s\"; there are: %s", name,
 				    names);
-	if (!parse_value(text, &value) || fs_tune(fs, name, value))
+	if (!parse_value(text, &value) || !tune(server, fs, &was, value))
 		return control_fail(call, -EINVAL,
 				    "%s cannot be \"%s\": a number from %u to "
 				    "%u (%s)",

@@ -365,7 +365,7 @@ static int join_cluster(struct process *p)
 		.who = p->who,
 		.key_file = p->req->opt.key_file,
 		.startup_delay_sec = p->req->opt.startup_delay_sec,
-		.plocks = &p->plocks,
+		.plocks = p->plocks,
 		.note = note_wait,
 		.interrupted = signals_pending,
 		.arg = p,

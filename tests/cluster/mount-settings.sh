@@ -5,6 +5,13 @@
 # a mount option beats it, and what is wrong in it is named.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/mount.sh"
+: "${FPLOCKPERF:?}"
+
+# seconds: what 200 files take on node 1, each locked and unlocked once
+seconds() {
+	"$lab" exec 1 "$FPLOCKPERF" -d "$m1" -n 200 -i 1 -t plock |
+		sed -n 's/^total elapsed time=\([0-9.]*\) s$/\1/p'
+}
 
 # refused NODE WORDS [-o OPTIONS]
 refused() {
@@ -41,6 +48,31 @@ go_on 30 1 2
 mount_options=clusterconf=$work/owned.conf mount_all 3
 stop_writers 1 2
 intact "$m3"
+
+# Half of the files are decided by node 2, so some 200 calls go there: a hundred
+# at once, the others take a second at least.
+same limit "$(on 1 gettune lab:volume plock_rate_limit)" "plock_rate_limit = 100"
+limited=$(seconds)
+awk "BEGIN { exit !($limited > 0.5) }" || fail "limited: $limited s"
+on 1 settune lab:volume plock_rate_limit 0
+same limit "$(on 1 gettune lab:volume plock_rate_limit)" "plock_rate_limit = 0"
+free=$(seconds)
+awk "BEGIN { exit !($free < $limited) }" || fail "$limited s, without limit $free"
+on 1 settune lab:volume drop_resources_age 500
+on 1 settune lab:volume plock_ownership 1 > refusal 2>&1 && fail "ownership changed"
+grep -qF "plock_ownership cannot be changed while mounted" refusal ||
+	fail "$(cat refusal)"
+on 1 settune lab:volume plock_rate_limit -1 > refusal 2>&1 && fail "limit -1"
+grep -qF "a number from 0 to 1000000 (per second)" refusal ||
+	fail "$(cat refusal)"
+umount_all 3
+
+# Without fcntl locks there is flock.
+mount_options=clusterconf=$work/owned.conf,enable_plock=0 mount_all 3
+"$FPLOCKPERF" -d "$m3" -n 1 -i 1 -t plock > try 2>&1 && fail "an fcntl lock"
+grep -qF "Function not implemented" try || fail "$(cat try)"
+"$FPLOCKPERF" -d "$m3" -n 1 -i 1 -t flock || fail "no flock"
+"$FPLOCKPERF" -d "$m1" -n 1 -i 1 -t plock || fail "no fcntl lock on node 1"
 umount_all 1 2 3
 
 # Nobody is left who has said so.
