@@ -14,7 +14,7 @@
  * refused. Errors are sentences: "FILE:LINE: found X, expected Y".
  *
  * Ownership: arguments stay the caller's. clusterconf_parse() does no I/O.
- * Source: docs/spec/plocks.md 12; cluster.conf of earlier cluster software.
+ * Source: docs/spec/plocks.md 13; cluster.conf of earlier cluster software.
  */
 #ifndef UG_DAEMON_CLUSTERCONF_H
 #define UG_DAEMON_CLUSTERCONF_H

@@ -5,7 +5,7 @@
  *
  * A mount option beats <dlm> of cluster.conf, which beats <gfs_controld>, which
  * beats what is built in; within one of them the last word counts.
- * Pure. Source: docs/spec/plocks.md 5.7, 12.
+ * Pure. Source: docs/spec/plocks.md 5.7, 13.
  */
 #ifndef UG_DAEMON_PLOCKSET_H
 #define UG_DAEMON_PLOCKSET_H
