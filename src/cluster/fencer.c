@@ -18,8 +18,9 @@
  * with a fence command. One that does not begin when it should (it may be
  * frozen) is passed over after GRACE_NS.
  *
- * A host that is out of the ring is heard by nobody: it is not waited for, but
- * where the ring may still be growing together after a loss of quorum.
+ * A host that has left the ring is heard by nobody: it is not waited for. But
+ * one that has not been there since quorum came, or since this supervisor
+ * began, may be about to come: a ring grows together step by step.
  *
  * A command that says "off" is believed when the host is, or was meanwhile, out
  * of the ring: an agent that is set up for the wrong plug says so too.
@@ -73,8 +74,10 @@ struct target {
 	/* The question that the time runs from; 0: none that is unanswered. */
 	uint64_t asked_ns;
 	struct incarnation asked_inc;
-	uint64_t open_ns; /* asked last without an answer since, or 0 */
-	uint64_t due_ns;  /* not before: the pause after a run */
+	uint64_t open_ns;    /* asked last without an answer since, or 0 */
+	uint8_t boot_id[16]; /* that it was asked for last */
+	uint64_t off_ns;     /* that boot has ended then; 0: not, or long ago */
+	uint64_t due_ns;     /* not before: the pause after a run */
 	unsigned tries;
 	enum run_state run;
 	struct group_proc actor;
@@ -89,6 +92,8 @@ struct fencer {
 	struct group_proc self;
 	bool quorate, two_node;
 	uint64_t quorate_ns; /* since when */
+	unsigned seen_count;
+	uint32_t seen[GROUP_PROCS_MAX]; /* in the ring, since then */
 	unsigned nodes_count;
 	uint32_t nodes[GROUP_PROCS_MAX];
 	unsigned sups_count;
@@ -158,12 +163,17 @@ static void say_fence(struct fencer *f, const struct target *t,
 	msg->fence.status = status;
 }
 
-static bool is_in_ring(const struct fencer *f, uint32_t node)
+static bool has_node(const uint32_t *nodes, unsigned count, uint32_t node)
 {
-	for (unsigned i = 0; i < f->nodes_count; i++)
-		if (f->nodes[i] == node)
+	for (unsigned i = 0; i < count; i++)
+		if (nodes[i] == node)
 			return true;
 	return false;
+}
+
+static bool is_in_ring(const struct fencer *f, uint32_t node)
+{
+	return has_node(f->nodes, f->nodes_count, node);
 }
 
 /* Targets */
@@ -211,6 +221,13 @@ static void drop_stale_askers(const struct fencer *f, struct target *t)
 		if (is_fresh(f, &t->askers[i]))
 			t->askers[kept++] = t->askers[i];
 	t->askers_count = kept;
+}
+
+/* By now everybody has heard of it. */
+static void forget_off(const struct fencer *f, struct target *t)
+{
+	if (t->off_ns && f->now_ns >= t->off_ns + FRESH_NS)
+		t->off_ns = 0;
 }
 
 static void note_asker(struct fencer *f, struct target *t,
@@ -280,12 +297,13 @@ static uint64_t handicap_ns(const struct fencer *f, const struct target *t)
 static uint64_t answer_due_ns(const struct fencer *f, const struct target *t)
 {
 	uint64_t timeout_ns = f->config.kill_timeout_ns;
-	uint64_t due_ns = t->asked_ns + timeout_ns;
+	uint64_t absent_ns = t->asked_ns + ABSENT_NS;
 
 	if (is_in_ring(f, t->node))
-		return due_ns;
-	return UG_MIN(due_ns, UG_MAX(t->asked_ns + ABSENT_NS,
-				     f->quorate_ns + timeout_ns));
+		return t->asked_ns + timeout_ns;
+	if (!has_node(f->seen, f->seen_count, t->node))
+		absent_ns = UG_MAX(absent_ns, f->quorate_ns + timeout_ns);
+	return UG_MIN(absent_ns, t->asked_ns + timeout_ns);
 }
 
 static uint64_t own_due_ns(const struct fencer *f, const struct target *t)
@@ -321,13 +339,14 @@ static void run_failed(struct fencer *f, struct target *t, int status)
 	run_over(f, t, backoff_ns(t->tries));
 }
 
-/* It is down. Who asks in the next moment has not heard of it. */
+/* It is down. */
 static void run_answered(struct fencer *f, struct target *t)
 {
+	t->off_ns = f->now_ns;
 	t->asked_ns = 0;
 	t->open_ns = 0;
 	t->tries = 0;
-	run_over(f, t, FRESH_NS);
+	run_over(f, t, 0);
 }
 
 static void check_ring(struct fencer *f, struct target *t)
@@ -416,16 +435,25 @@ static void on_dead(struct fencer *f, struct group_proc from,
 		t->asked_ns = 0;
 }
 
+/* Who asks has not heard yet that it is down. It may have booted since. */
+static bool is_off(const struct target *t, const struct incarnation *inc)
+{
+	return t && t->off_ns &&
+	       !memcmp(t->boot_id, inc->boot_id, sizeof(t->boot_id));
+}
+
 static void on_ask(struct fencer *f, struct group_proc from,
 		   const struct group_ask *ask)
 {
-	struct target *t;
+	struct target *t = find_target(f, ask->proc.node);
 
-	if (is_dead(f, &ask->inc))
+	if (is_dead(f, &ask->inc) || is_off(t, &ask->inc))
 		return;
 	t = get_target(f, ask->proc.node);
 	if (!t)
 		return;
+	memcpy(t->boot_id, ask->inc.boot_id, sizeof(t->boot_id));
+	t->off_ns = 0;
 	t->open_ns = f->now_ns;
 	if (!t->asked_ns) {
 		t->asked_ns = f->now_ns;
@@ -527,15 +555,26 @@ static void on_procs(struct fencer *f, const struct group_proc *list,
 		announce(f);
 }
 
+static void note_seen(struct fencer *f)
+{
+	for (unsigned i = 0; i < f->nodes_count; i++)
+		if (f->seen_count < GROUP_PROCS_MAX &&
+		    !has_node(f->seen, f->seen_count, f->nodes[i]))
+			f->seen[f->seen_count++] = f->nodes[i];
+}
+
 static void on_quorum(struct fencer *f, const struct fencer_event *ev)
 {
-	if (!f->quorate)
+	if (!f->quorate) {
 		f->quorate_ns = f->now_ns;
+		f->seen_count = 0;
+	}
 	f->quorate = ev->quorum.quorate;
 	f->two_node = ev->quorum.two_node;
 	f->nodes_count = UG_MIN(ev->quorum.count, (unsigned)GROUP_PROCS_MAX);
 	for (unsigned i = 0; i < f->nodes_count; i++)
 		f->nodes[i] = ev->quorum.nodes[i];
+	note_seen(f);
 	for (unsigned i = 0; i < f->targets_count; i++) {
 		check_ring(f, &f->targets[i]);
 		if (f->targets[i].run == RUN_OWN && !f->quorate)
@@ -561,7 +600,7 @@ static void on_ended(struct fencer *f, uint32_t node, int status)
 /* Nobody asks any more, and nobody is at it. */
 static bool is_over(const struct target *t)
 {
-	return !t->askers_count && t->run == RUN_NONE;
+	return !t->askers_count && t->run == RUN_NONE && !t->off_ns;
 }
 
 static void work(struct fencer *f)
@@ -570,6 +609,7 @@ static void work(struct fencer *f)
 		struct target *t = &f->targets[i];
 
 		drop_stale_askers(f, t);
+		forget_off(f, t);
 		check_ring(f, t);
 		if (t->run == RUN_OTHER && f->now_ns >= t->run_end_ns)
 			run_over(f, t, 0);
@@ -617,6 +657,8 @@ static uint64_t target_wake_ns(const struct fencer *f, const struct target *t)
 		due = UG_MIN(due, t->askers[i].last_ns + FRESH_NS);
 	if (t->run == RUN_OTHER || t->run == RUN_CHECK)
 		due = UG_MIN(due, t->run_end_ns);
+	if (t->off_ns)
+		due = UG_MIN(due, t->off_ns + FRESH_NS);
 	return due;
 }
 

@@ -40,6 +40,7 @@ static struct {
 	unsigned queued;
 	unsigned heard[NODES + 1]; /* of the queue, by each */
 	unsigned lost;		   /* the node that members ask about, or 0 */
+	uint8_t boot;		   /* of that node */
 	unsigned begun[NODES + 1], done, failed;
 	int last_status;
 } w;
@@ -142,7 +143,6 @@ static void start(unsigned count, enum fence_kind kind)
 	}
 	tell_procs();
 	tell_quorum();
-	w.now += 60 * SEC;
 }
 
 static void end(void)
@@ -174,6 +174,7 @@ static void ask_for(uint32_t pid)
 
 	msg.ask.proc.node = w.lost;
 	msg.ask.inc.pid = pid;
+	msg.ask.inc.boot_id[0] = w.boot;
 	for (unsigned n = 1; n <= w.count; n++)
 		if (w.nodes[n].member && n != w.lost)
 			put((struct group_proc){ n, 200 + n }, &msg);
@@ -243,6 +244,46 @@ static void test_lowest_at_once(void **state)
 	end();
 }
 
+/* It has booted again, joined, and is lost a moment later. */
+static void test_lost_again(void **state)
+{
+	start(4, FENCE_COMMAND);
+	lose(3);
+	run(0.5);
+	assert_int_equal(w.begun[1], 1);
+	agent_ends(1, 3, 0);
+	/* Some have not heard of it, and ask for the boot that has ended. */
+	run(0.6);
+	assert_int_equal(w.done, 1);
+	assert_int_equal(w.begun[1] + w.begun[2] + w.begun[4], 1);
+	w.boot++;
+	w.in_ring[3] = true;
+	tell_quorum();
+	w.in_ring[3] = false;
+	tell_quorum();
+	run(1.4);
+	assert_int_equal(w.begun[1], 2);
+	run(1.1);
+	agent_ends(1, 3, 1);
+	run(1.2);
+	assert_int_equal(w.begun[1], 3);
+	end();
+}
+
+/* It is still asked for, long after everybody must have heard. */
+static void test_asked_for_again(void **state)
+{
+	start(4, FENCE_COMMAND);
+	lose(3);
+	run(0.5);
+	agent_ends(1, 3, 0);
+	run(4.5);
+	assert_int_equal(w.begun[1], 1);
+	run(2.5);
+	assert_int_equal(w.begun[1], 2);
+	end();
+}
+
 /* It hangs, in the ring: it has the time to answer. */
 static void test_lowest_after_timeout(void **state)
 {
@@ -298,6 +339,24 @@ static void test_quorum_regained(void **state)
 	w.lost = 3;
 	run(4.8);
 	assert_int_equal(w.begun[1], 0);
+	run(0.5);
+	assert_int_equal(w.begun[1], 1);
+	end();
+}
+
+/* It has come to the ring since, and left: that is a loss. */
+static void test_lost_after_regained(void **state)
+{
+	start(4, FENCE_COMMAND);
+	w.quorate = false;
+	w.in_ring[3] = false;
+	tell_quorum();
+	run(1);
+	w.quorate = true;
+	tell_quorum();
+	w.in_ring[3] = true;
+	tell_quorum();
+	lose(3);
 	run(0.5);
 	assert_int_equal(w.begun[1], 1);
 	end();
@@ -560,6 +619,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lowest_at_once),
+		cmocka_unit_test(test_lost_again),
+		cmocka_unit_test(test_asked_for_again),
+		cmocka_unit_test(test_lost_after_regained),
 		cmocka_unit_test(test_lowest_after_timeout),
 		cmocka_unit_test(test_lost_while_asked),
 		cmocka_unit_test(test_back_in_ring),
