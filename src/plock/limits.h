@@ -79,4 +79,31 @@
 /* Members that have read locks of one file lent to them. */
 #define LENT_MAX 8
 
+/*
+ * plock_mode=group: those that are gone and not released; messages that a
+ * newcomer keeps while the tables are on their way; messages of tables that one
+ * step sends, and records in each.
+ */
+#define PGROUP_GONE_MAX (2 * PLOCK_NODES_MAX)
+#define PGROUP_SAVED_MAX (1u << 20)
+#ifdef UG_PLOCK_SMALL
+#define PGROUP_TRANSFER_BATCH 2u
+#define PGROUP_CHUNK 2u
+#else
+#define PGROUP_TRANSFER_BATCH 16u
+#define PGROUP_CHUNK 24u
+#endif
+
+/*
+ * plock_rate_limit operations may leave in a window. The historic daemons
+ * looked after each so many whether a second had passed, and if not again every
+ * 100 ms: a window was 1.00 to 1.10 s, and 100 a second came to 97.2 to 97.5.
+ */
+#define PGROUP_RATE_WINDOW_NS 1027000000u
+
+/* Every 10 s up to 10 files are dropped that were idle for 10 s. */
+#define PGROUP_DROP_NS 10000000000u
+#define PGROUP_DROP_AGE_NS 10000000000u
+#define PGROUP_DROP_COUNT 10u
+
 #endif

@@ -17,6 +17,9 @@
  *  - PGROUP_EV_RELEASED for each member that is gone, when its host cannot
  *    write any more and its journal is replayed; also for those of before our
  *    time that had not been released when we came;
+ *  - PGROUP_EV_OTHERS after each CONFIG, when a message that this member has
+ *    sent to the cluster's group since then has come back; and with each change
+ *    of what it tells;
  *  - PGROUP_EV_TICK at pgroup_wake_ns(), and at once while updates say "more".
  *
  * Ownership: an event and what it points to stay the caller's; updates belong
@@ -41,6 +44,7 @@ enum pgroup_msg_type {
 	/* Not of the historic set: */
 	PGROUP_GONE = 64,    /* to a newcomer: gone, not released yet */
 	PGROUP_RELEASE = 65, /* one that is gone is released */
+	PGROUP_BEGIN = 66,   /* nobody has tables: let them be empty */
 };
 
 /* START */
@@ -64,6 +68,7 @@ struct pgroup_record {
 	enum range_mode mode;
 	enum range_kind kind;
 	bool waiter;
+	uint64_t came; /* in this order, at one member: not sent */
 };
 
 /* What of it means something, the type says. */
@@ -103,5 +108,165 @@ struct pgroup_parts {
 	uint32_t ids[PLOCK_NODES_MAX];
 	struct pgroup_record records[PGROUP_RECORDS];
 };
+
+enum pgroup_update_kind {
+	PGROUP_UP_SEND,	   /* multicast it */
+	PGROUP_UP_ANSWER,  /* to a call, once */
+	PGROUP_UP_REFUSED, /* the others' plock_ownership differs: leave */
+};
+
+/* What a message points to is the engine's, valid until its next step. */
+struct pgroup_update {
+	enum pgroup_update_kind kind;
+	union {
+		struct pgroup_msg msg;
+		struct plock_result answer;
+	};
+};
+
+/* Zero-initialised by the caller, who sets count to 0 when all is done. */
+struct pgroup_updates {
+	struct pgroup_update *list;
+	size_t count;
+	size_t space;
+	bool more; /* that was not all: give PGROUP_EV_TICK soon */
+};
+
+void pgroup_updates_free(struct pgroup_updates *out);
+
+enum pgroup_event_kind {
+	PGROUP_EV_CALL,
+	PGROUP_EV_CANCEL, /* the caller of a SET that waits was interrupted */
+	PGROUP_EV_CONFIG, /* the processes of the group */
+	PGROUP_EV_MESSAGE,
+	PGROUP_EV_OTHERS,   /* who may have locks that are not known here */
+	PGROUP_EV_RELEASED, /* one is gone, fenced, its journal replayed */
+	PGROUP_EV_QUORUM,   /* lost, or back */
+	PGROUP_EV_TUNE,
+	PGROUP_EV_TICK,
+};
+
+/* A process of the group, as its messages are known to come from. */
+static inline uint64_t pgroup_proc(uint32_t node, uint32_t pid)
+{
+	return (uint64_t)node << 32 | pid;
+}
+
+struct pgroup_event {
+	enum pgroup_event_kind kind;
+	uint64_t now_ns; /* monotonic */
+	union {
+		struct {
+			uint64_t number;    /* of the file */
+			struct plock_op op; /* never fair */
+			uint64_t ctx;
+			uint64_t id; /* out: names the call for CANCEL */
+		} call;
+		struct {
+			uint64_t id;
+		} cancel;
+		struct {
+			const uint64_t *procs; /* with this one */
+			unsigned count;
+			unsigned failed; /* of those that are gone since */
+		} config;
+		struct {
+			uint64_t from; /* a process */
+			const struct pgroup_msg *msg;
+		} message;
+		/* All members of the volume, and who is gone, not released */
+		struct {
+			const uint64_t *procs;
+			unsigned count;
+		} others;
+		struct {
+			uint64_t inc;
+		} released;
+		struct {
+			bool quorate;
+		} quorum;
+		struct plock_tuning tune;
+	};
+};
+
+struct pgroup_config {
+	uint64_t proc;		  /* of this member, */
+	uint32_t nodeid;	  /* its id, 1 to 2^31-1, */
+	uint64_t inc;		  /* and its incarnation, not 0 */
+	bool ownership;		  /* plock_ownership: all must agree */
+	struct plock_tuning tune; /* 0: 10 files every 10 s, idle for 10 s */
+	/* One line without newline per decision; NULL = none. */
+	void (*trace)(void *arg, const char *line);
+	void *trace_arg;
+};
+
+struct pgroup_engine;
+
+/* -EINVAL, -ENOMEM. Calls wait until this member has the tables. */
+int pgroup_engine_new(const struct pgroup_config *config,
+		      struct pgroup_engine **out);
+void pgroup_engine_free(struct pgroup_engine *engine);
+
+/*
+ * Take one event; updates are appended to out. 0; -ENOMEM: nothing has changed
+ * that giving the event again would not mend, and nothing else may be given
+ * before. -EINVAL: no legal range; a rate beyond PLOCK_RATE_MAX; CONFIG
+ * without us, or with too many. -ENOENT: CANCEL: it has been answered.
+ * -EBADMSG: MESSAGE: no member says that; all others ignore it as well.
+ * -EAGAIN: RELEASED before the first CONFIG: give it again. -ENOBUFS: so much
+ * has happened while the tables were on their way that this member must leave.
+ *
+ * Answers have the status 0, -EAGAIN, -EINTR. GET: 0, and found as in plock.h.
+ */
+int pgroup_step(struct pgroup_engine *engine, struct pgroup_event *event,
+		struct pgroup_updates *out);
+
+/* When PGROUP_EV_TICK is due at the latest; UINT64_MAX = never. */
+uint64_t pgroup_wake_ns(const struct pgroup_engine *engine);
+
+/* Looking inside */
+
+enum pgroup_file_state {
+	PGROUP_UNKNOWN, /* nobody has locks; calls here want it */
+	PGROUP_OWNED,	/* one member has it for itself */
+	PGROUP_GIVING,	/* we had; what we have is on its way to all */
+	PGROUP_SHARED,	/* all members have all of it */
+};
+
+struct pgroup_file_info {
+	uint64_t number;
+	enum plock_table table;
+	enum pgroup_file_state state;
+	uint64_t owner;	 /* OWNED: an incarnation */
+	uint32_t gen;	 /* SHARED */
+	uint32_t synced; /* GIVING: records that all have seen */
+	unsigned calls;	 /* of processes here, without an answer */
+};
+
+struct pgroup_counts {
+	uint64_t calls, ops_sent, messages, delays, syncs, drops;
+	uint32_t files, pending;
+	struct range_counts ranges;
+};
+
+void pgroup_count(const struct pgroup_engine *engine,
+		  struct pgroup_counts *out);
+
+/*
+ * Each file; then its locks in order of start; then its waits, req.now_ns of
+ * which says in which order they came. Each function may be NULL.
+ */
+void pgroup_visit(const struct pgroup_engine *engine,
+		  void (*file)(void *arg, const struct pgroup_file_info *info),
+		  void (*lock)(void *arg, const struct pgroup_file_info *info,
+			       const struct range_lock *lock),
+		  void (*wait)(void *arg, const struct pgroup_file_info *info,
+			       const struct range_wait *wait),
+		  void *arg);
+
+/* It has the tables. */
+bool pgroup_is_live(const struct pgroup_engine *engine);
+
+void pgroup_check(const struct pgroup_engine *engine);
 
 #endif

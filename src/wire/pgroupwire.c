@@ -8,7 +8,7 @@
  *
  *	START: 32 bytes, then ids	OP, OWN, DROP, SYNC_*: a record of 64
  *	DATA: 24 bytes of the file, then up to 24 records of 40
- *	DONE, GONE, RELEASE: nothing
+ *	DONE, GONE, RELEASE, BEGIN: nothing
  *
  * As in plockwire.c one test says what is legal, for both directions, and what
  * is decoded is encoded to the same bytes.
@@ -142,6 +142,7 @@ static enum body body_of(unsigned type)
 	case PGROUP_DONE:
 	case PGROUP_GONE:
 	case PGROUP_RELEASE:
+	case PGROUP_BEGIN:
 		return BODY_NONE;
 	}
 	return BODY_BAD;
@@ -234,7 +235,7 @@ static bool cancel_is_legal(const struct pgroup_msg *msg)
 static bool msg_is_legal(const struct pgroup_msg *msg)
 {
 	bool transfer = msg->type == PGROUP_DATA || msg->type == PGROUP_DONE ||
-			msg->type == PGROUP_GONE;
+			msg->type == PGROUP_GONE || msg->type == PGROUP_BEGIN;
 
 	if (!nodeid_is_legal(msg->nodeid) || msg->to & PGROUP_GONE_BIT ||
 	    !cancel_is_legal(msg) ||
@@ -260,6 +261,8 @@ static bool msg_is_legal(const struct pgroup_msg *msg)
 		return msg->word < PGROUP_GONE_BIT;
 	case PGROUP_RELEASE:
 		return !msg->word;
+	case PGROUP_BEGIN:
+		return !msg->word && !msg->inc;
 	case PGROUP_DONE:
 		return true;
 	}

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Would the tests of application locks notice? As mutate.sh: one fault at a time
-# in a copy of src/plock; schedules of plocksim until one fails, else the tests
-# of tests/unit/plock. Exit 1 if a fault goes unnoticed.
+# in a copy of src/plock; schedules of plocksim (of pgroupsim for the files of
+# plock_mode=group) until one fails, else the tests of tests/unit/plock. Exit 1
+# if a fault goes unnoticed.
 #
 #   tests/sim/plockmutate.sh [RUNS] [NAME|NAME...]   default 2000 schedules, all
 set -u
@@ -23,28 +24,34 @@ compile() {		# compile SOURCE FOLDER: its object is named after it
 	$cc $flags -I"$work/src" -c -o "$2/$(basename "$1" .c).o" "$1"
 }
 
-for source in "$work"/src/plock/*.c "$work"/src/base/{assert,log}.c; do
+for source in "$work"/src/plock/*.c "$work"/src/base/{assert,crc,log}.c; do
 	compile "$source" "$work/engine" || exit 2
 done
-for source in "$top"/tests/sim/plock*.c "$top"/tests/sim/nomem.c; do
+for source in "$top"/tests/sim/p{lock,group}*.c "$top"/tests/sim/nomem.c; do
 	compile "$source" "$work/sim" || exit 2
 done
 for source in "$top"/tests/unit/plock/*.c; do
 	compile "$source" "$work/unit" || exit 2
 done
 
+# link_mutant plock|pgroup: which of the two simulators
 link_mutant() {
-	$cc $flags -o "$work/mutant" "$work"/{engine,sim}/*.o $wrap -lpthread
+	local own="$work/sim/$1"
+
+	$cc $flags -o "$work/mutant" "$work"/engine/*.o "$own"sim.o \
+		"$own"world.o $([ "$1" = plock ] || echo "$own"truth.o) \
+		"$work"/sim/{plockproc,plocktruth,nomem}.o $wrap -lpthread -lz
 }
 
 # The name of the first unit test that fails; false: all pass.
 failing_unit() {
 	local name
 
-	for name in test_range test_model test_member test_settings; do
+	for name in test_range test_model test_member test_settings \
+		test_pgroup; do
 		$cc $flags -o "$work/$name" "$work/unit/$name.o" \
 			"$work"/unit/{nomem,story}.o "$work"/engine/*.o $wrap -lcmocka \
-			-lpthread || exit 2
+			-lpthread -lz || exit 2
 		(ulimit -t 60; exec "$work/$name" 20000) >"$work/output" 2>&1 &&
 			continue
 		echo "$name: $(grep -oE -m1 'FAILED  \] \w+|assertion.*' \
@@ -55,8 +62,14 @@ failing_unit() {
 }
 
 # A fault is noticed only if the engine without it passes.
-link_mutant || exit 2
-if ! "$work/mutant" --runs "$runs" || failing_unit; then
+for which in plock pgroup; do
+	link_mutant $which || exit 2
+	if ! "$work/mutant" --runs "$runs"; then
+		echo "the engine itself fails"
+		exit 2
+	fi
+done
+if failing_unit; then
 	echo "the engine itself fails"
 	exit 2
 fi
@@ -89,9 +102,10 @@ judge() {
 
 # fault NAME FILE OLD NEW
 fault() {
-	local name=$1 file=$work/src/plock/$2 old=$3 new=$4
+	local name=$1 file=$work/src/plock/$2 old=$3 new=$4 which=plock
 
 	[ -z "$only" ] || [[ $name =~ ^($only)$ ]] || return 0
+	[[ $2 != pgroup* ]] || which=pgroup
 	cp "$file" "$work/saved"
 	if ! OLD=$old NEW=$new python3 - "$file" <<-'PY'
 		import os, sys
@@ -105,7 +119,7 @@ fault() {
 	then
 		echo "$name: THE TEXT IS NOT in $2"
 		missed=$((missed + 1))
-	elif ! compile "$file" "$work/engine" || ! link_mutant; then
+	elif ! compile "$file" "$work/engine" || ! link_mutant $which; then
 		echo "$name: DOES NOT COMPILE"
 		missed=$((missed + 1))
 	else
@@ -272,6 +286,125 @@ fault deadlock-at-first-sight probe.c \
 	}'
 fault probes-not-sent client.c \
 	'		probe_start(engine, call);' ''
+
+# plock_mode=group: operations
+fault group-op-of-another-time pgroupapply.c \
+	'file->gen == msg->word' 'true'
+fault group-op-of-an-owned-file pgroupapply.c \
+	'file->state == PGROUP_SHARED && file->gen == msg->word' \
+	'file->state != PGROUP_UNKNOWN'
+fault group-op-lost pgroupapply.c \
+	'		if (call)
+			not_applied(engine, call);' '		if (call)
+			gcall_end(engine, call, 0, NULL);'
+fault group-cancel-any-mode pgroupapply.c \
+	'req->mode != s->op->mode ||' ''
+fault group-cancel-hits-another pgroupapply.c \
+	'	if (call && call != other && call->state == GCALL_WAITING) {' \
+	'	if (0) {'
+fault group-record-in-the-way pgroupapply.c \
+	'.wait = record->waiter,' '.wait = false,'
+
+# Calls
+fault group-requeued-at-the-end pgroupcall.c \
+	'list)->id > call->id)' 'list)->id > UINT64_MAX - 1)'
+fault group-cancelled-sent-again pgroupcall.c \
+	'	if (call->cancelled) {
+		gcall_end(engine, call, -EINTR, NULL);
+		return;
+	}
+	leave' '	leave'
+fault group-unsent-stays-unsent pgroupcall.c \
+	'	if (!file->calls)
+		return;' '	return;'
+fault group-stale-overtaken pgroupcall.c \
+	'glist_empty(&file->pending) || file->stale)' \
+	'glist_empty(&file->pending))'
+fault group-unlock-ends-all pgroupcall.c \
+	'if (is_lock(call) || call->op.kind == PLOCK_GET)' \
+	'if (call->op.kind == PLOCK_GET)'
+fault group-granted-without-quorum pgroupcall.c \
+	'if (!engine->stopped || !is_lock(call)) {' 'if (1) {'
+fault group-close-passes-held-lock pgroupcall.c \
+	'if (is_lock(other) && owner_is(other, call))' 'if (0)'
+fault group-rate-never-tried-again pgroupcall.c \
+	'if (glist_empty(&engine->outgoing) || !limit)' 'if (1)'
+
+# Ownership
+fault group-owner-keeps pgroupown.c \
+	'		return give(engine, file);
+	return 0;
+}
+
+static int given_by' '		return 0;
+	return 0;
+}
+
+static int given_by'
+fault group-waits-not-published pgroupown.c \
+	'	for (size_t i = 0; i < count; i++)
+		send_sync' '	for (size_t i = 0; i < file->table.lock_count; i++)
+		send_sync'
+fault group-second-claim-wins pgroupown.c \
+	'	if (file->state == PGROUP_UNKNOWN) {' \
+	'	if (file->state == PGROUP_OWNED && !gfile_is_ours(engine, file))
+		file->owner = member->inc;
+	if (file->state == PGROUP_UNKNOWN) {'
+fault group-claim-said-once pgroupown.c \
+	'	file->gen = engine->last_gen;
+	file->claimed = false;' '	file->gen = engine->last_gen;'
+fault group-drop-with-locks pgroupown.c \
+	'file->state != PGROUP_SHARED || file->table.lock_count ||' \
+	'file->state != PGROUP_SHARED ||'
+fault group-one-gen pgroupown.c \
+	'	engine->last_gen++;
+	share' '	engine->last_gen |= 1;
+	share'
+fault group-owned-by-the-dead-forever pgroupown.c \
+	'	if (file->state == PGROUP_OWNED && file->owner == inc)
+		share' '	if (0)
+		share'
+
+# Members
+fault group-locks-of-the-dead-dropped pgroupmember.c \
+	'	range_drop_waits(engine->ranges, &file->table, inc);' \
+	'	range_drop_node(engine->ranges, &file->table, inc);'
+fault group-waits-of-the-dead-kept pgroupmember.c \
+	'	range_drop_waits(engine->ranges, &file->table, inc);' ''
+fault group-locks-of-the-dead-kept pgroupmember.c \
+	'	range_drop_node(engine->ranges, &file->table, inc);' ''
+fault group-release-not-said-again pgroupmember.c \
+	'	if (member->heard)' '	if (0)'
+fault group-old-start-taken pgroupmember.c \
+	'if (!member->counted && msg->word != engine->first_crc)' 'if (0)'
+fault group-starts-not-counted pgroupmember.c \
+	'engine->members[i].due++' 'engine->members[i].due = 1'
+fault group-begins-beside-the-dead pgroupmember.c \
+	'engine->phase != GPHASE_FIRST || !engine->alone ||' \
+	'engine->phase != GPHASE_FIRST ||'
+fault group-old-begin-taken pgroupmember.c \
+	'engine->phase == GPHASE_FIRST && member == teller(engine) &&
+	    msg->change == member->change' 'engine->phase <= GPHASE_FIRST'
+fault group-tables-kept-over-a-change pgroupmember.c \
+	'		gfiles_each(engine, forget_table, 0);' ''
+
+# Tables for newcomers
+fault group-newcomer-keeps-nothing pgrouptransfer.c \
+	'	cds_list_add_tail(&saved->list, &engine->saved);
+	engine->saved_count++;' '	free(saved);'
+fault group-half-published-not-told pgrouptransfer.c \
+	'		return file->synced;' '		return 0;'
+fault group-private-told pgrouptransfer.c \
+	'if (file->state == PGROUP_UNKNOWN || gfile_is_ours(engine, file))' \
+	'if (file->state == PGROUP_UNKNOWN)'
+fault group-gone-not-told pgrouptransfer.c \
+	'	for (unsigned i = 0; i < engine->gone_count; i++)
+		t->gone[t->gone_count++]' '	for (unsigned i = 0; i < 0; i++)
+		t->gone[t->gone_count++]'
+fault group-waits-told-in-any-order pgroupfile.c \
+	'	if (g.count > locks)' '	if (0)'
+fault group-last-gen-not-told pgrouptransfer.c \
+	'	engine->last_gen = (uint32_t)msg->inc;' ''
 echo "noticed by schedules: $by_schedules, by units: $by_units," \
 	"not noticed: $missed"
 [ $missed = 0 ]

@@ -102,6 +102,11 @@ struct world {
 	uint64_t epoch;
 	bool quiet; /* no new locks */
 	bool draining;
+	/*
+	 * plock_mode=group: deadlocks end by a cancel only; a close ends what
+	 * waits for the quorum.
+	 */
+	bool group;
 	uint64_t link_ns[NODES_MAX + 1][NODES_MAX + 1];
 	/* statistics */
 	uint64_t steps, calls, grants, deadlocks, cancelled, faults_done,
