@@ -113,4 +113,7 @@
 /* How soon something is tried again that found no memory. */
 #define PLOCKS_RETRY_US 10000u
 
+/* Of the times of answers, by powers of 2. */
+#define PLOCKS_HIST_SLOTS 40u
+
 #endif

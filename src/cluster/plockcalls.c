@@ -53,8 +53,8 @@ bool plocks_op_unlocks(const struct plock_op *op)
 	       (op->kind == PLOCK_SET && op->mode == RANGE_NONE);
 }
 
-struct plocks_call *plocks_call_new(struct plocks *p, uint64_t ctx,
-				    const struct plock_op *op)
+struct plocks_call *plocks_call_new(struct plocks *p, uint64_t number,
+				    const struct plock_op *op, uint64_t ctx)
 {
 	struct plocks_call *call;
 
@@ -66,6 +66,9 @@ struct plocks_call *plocks_call_new(struct plocks *p, uint64_t ctx,
 	call->state = CALL_GIVEN;
 	call->id += ID_SERIAL;
 	call->unlocks = plocks_op_unlocks(op);
+	call->number = number;
+	call->op = *op;
+	call->since_ns = p->now_ns;
 	call->res = (struct plock_result){ .ctx = ctx };
 	return call;
 }
@@ -99,6 +102,7 @@ static void to_tell(struct plocks *p, struct plocks_call *call,
 		    enum plocks_call_state state)
 {
 	call->state = state;
+	call->end_ns = p->now_ns;
 	cds_list_del(&call->list);
 	cds_list_add_tail(&call->list, &p->answers);
 }
@@ -154,6 +158,19 @@ void plocks_calls_fail(struct plocks *p)
 			take_back(p, call);
 }
 
+static void count_time(struct plocks *p, const struct plocks_call *call)
+{
+	bool waits = call->op.kind == PLOCK_SET && call->op.wait;
+	uint64_t ns = call->end_ns - call->since_ns;
+	unsigned slot = ns ? 63u - (unsigned)__builtin_clzll(ns) : 0;
+
+	slot = UG_MIN(slot, PLOCKS_HIST_SLOTS - 1);
+	if (waits && !call->unlocks)
+		p->stats.wait_ns[slot]++;
+	else
+		p->stats.answer_ns[slot]++;
+}
+
 bool plocks_next_answer(struct plocks *p, struct plock_result *out)
 {
 	struct plocks_call *call;
@@ -162,6 +179,7 @@ bool plocks_next_answer(struct plocks *p, struct plock_result *out)
 		return false;
 	call = cds_list_first_entry(&p->answers, struct plocks_call, list);
 	*out = call->res;
+	count_time(p, call);
 	if (call->state == CALL_ANSWERED) {
 		plocks_call_free(p, call);
 		return true;

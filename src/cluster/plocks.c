@@ -209,18 +209,18 @@ static int take_answer(struct plocks *p, struct plocks_call *call,
 		       struct plock_result *res)
 {
 	*res = call->res;
+	p->stats.at_once++;
 	plocks_call_free(p, call);
 	return 0;
 }
 
-static int give(struct plocks *p, uint64_t number, const struct plock_op *op,
-		struct plocks_call *call)
+static int give(struct plocks *p, struct plocks_call *call)
 {
 	struct plock_event event = { .kind = PLOCK_EV_CALL };
 	int err;
 
-	event.call.number = number;
-	event.call.op = *op;
+	event.call.number = call->number;
+	event.call.op = call->op;
 	event.call.ctx = call->id;
 	err = call->unlocks ? plocks_step_surely(p, &event)
 			    : plocks_step(p, &event);
@@ -258,14 +258,14 @@ static int make_call(struct plocks *p, uint64_t number,
 
 	if (p->failed)
 		return answer_failed(op, ctx, res);
-	call = plocks_call_new(p, ctx, op);
+	call = plocks_call_new(p, number, op, ctx);
 	while (!call && plocks_op_unlocks(op)) {
 		plocks_rest(p);
-		call = plocks_call_new(p, ctx, op);
+		call = plocks_call_new(p, number, op, ctx);
 	}
 	if (!call)
 		return -ENOMEM;
-	err = give(p, number, op, call);
+	err = give(p, call);
 	if (err)
 		return refused(p, call, err);
 	if (call->state == CALL_ANSWERED)
@@ -359,20 +359,5 @@ void plocks_count(struct plocks *p, struct plock_counts *out)
 {
 	pthread_mutex_lock(&p->lock);
 	plock_count(p->engine, out);
-	pthread_mutex_unlock(&p->lock);
-}
-
-void plocks_visit(struct plocks *p,
-		  void (*file)(void *arg, const struct plock_file_info *info),
-		  void (*lock)(void *arg, const struct plock_file_info *info,
-			       enum plock_table table,
-			       const struct range_lock *lock),
-		  void (*wait)(void *arg, const struct plock_file_info *info,
-			       enum plock_table table,
-			       const struct range_wait *wait),
-		  void *arg)
-{
-	pthread_mutex_lock(&p->lock);
-	plock_visit(p->engine, file, lock, wait, arg);
 	pthread_mutex_unlock(&p->lock);
 }

@@ -97,17 +97,15 @@ uint64_t plocks_tick(struct plocks *p);
 /* Other limits from now on. -EINVAL as plock_tune(). */
 int plocks_tune(struct plocks *p, const struct plock_tuning *tuning);
 
-/* Looking inside: as plock_count() and plock_visit(), which call nothing here.
- */
+/* Looking inside */
+
 void plocks_count(struct plocks *p, struct plock_counts *out);
-void plocks_visit(struct plocks *p,
-		  void (*file)(void *arg, const struct plock_file_info *info),
-		  void (*lock)(void *arg, const struct plock_file_info *info,
-			       enum plock_table table,
-			       const struct range_lock *lock),
-		  void (*wait)(void *arg, const struct plock_file_info *info,
-			       enum plock_table table,
-			       const struct range_wait *wait),
-		  void *arg);
+
+/*
+ * All that this member knows, as one JSON object: files with who serialises
+ * them, locks, waits, calls under way here, counters, times. The text is the
+ * caller's, to be freed. -ENOMEM. Not in done().
+ */
+int plocks_json(struct plocks *p, char **text);
 
 #endif

@@ -7,6 +7,7 @@
  *	plockstep.c	the door of the engine: updates carried out
  *	plockmembers.c	members come and go, quorum, time
  *	plocklinks.c	messages of other members
+ *	plockview.c	all of it as text
  *
  *	plocks_call()	  links: messages	cluster: members    timer
  *	     |			 |		     |		      |
@@ -50,7 +51,18 @@ struct plocks_call {
 	uint64_t id; /* serial << 32 | index; the engine's ctx */
 	uint64_t engine_id;
 	bool unlocks; /* it cannot fail */
+	uint64_t number;
+	struct plock_op op;
+	uint64_t since_ns;
+	uint64_t end_ns; /* when it was answered */
 	struct plock_result res;
+};
+
+struct plocks_stats {
+	uint64_t at_once; /* calls with the answer as return value */
+	/* The others, [i]: of 2^i up to 2^(i+1) ns, and longer. */
+	uint64_t answer_ns[PLOCKS_HIST_SLOTS]; /* those that do not wait */
+	uint64_t wait_ns[PLOCKS_HIST_SLOTS];   /* SETs that do */
 };
 
 /* A member that can be sent to. */
@@ -101,6 +113,7 @@ struct plocks {
 	struct cds_list_head free_calls;
 	struct cds_list_head calls;
 	struct cds_list_head answers; /* oldest first */
+	struct plocks_stats stats;
 };
 
 /* plocks.c */
@@ -119,8 +132,8 @@ void plocks_unlock_quietly(struct plocks *p);
 /* It cannot be refused. */
 bool plocks_op_unlocks(const struct plock_op *op);
 /* One that the engine will answer. NULL: no memory. */
-struct plocks_call *plocks_call_new(struct plocks *p, uint64_t ctx,
-				    const struct plock_op *op);
+struct plocks_call *plocks_call_new(struct plocks *p, uint64_t number,
+				    const struct plock_op *op, uint64_t ctx);
 void plocks_call_free(struct plocks *p, struct plocks_call *call);
 void plocks_calls_free(struct plocks *p);
 /* NULL: it is free. */

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <jansson.h>
 
 #include "cluster/plocks.h"
 #include "lsworld.h"
@@ -448,6 +449,149 @@ static void test_create(void **state)
 	end(w);
 }
 
+static json_t *look_inside(unsigned id)
+{
+	json_t *root;
+	char *text;
+
+	assert_int_equal(plocks_json(mounts[id].p, &text), 0);
+	root = json_loads(text, 0, NULL);
+	assert_non_null(root);
+	free(text);
+	return root;
+}
+
+static const json_t *file_of(const json_t *root, json_int_t number)
+{
+	const json_t *files = json_object_get(root, "files");
+
+	for (size_t i = 0; i < json_array_size(files); i++) {
+		const json_t *file = json_array_get(files, i);
+
+		if (json_integer_value(json_object_get(file, "inode")) ==
+		    number)
+			return file;
+	}
+	fail_msg("no file %lld", (long long)number);
+	return NULL;
+}
+
+static void assert_text(const json_t *object, const char *key, const char *text)
+{
+	assert_string_equal(json_string_value(json_object_get(object, key)),
+			    text);
+}
+
+static const json_t *only(const json_t *object, const char *key)
+{
+	const json_t *array = json_object_get(object, key);
+
+	assert_int_equal(json_array_size(array), 1);
+	return json_array_get(array, 0);
+}
+
+/* Who holds and who waits, with names; of the dead their slots. */
+static void test_json(void **state)
+{
+	struct world *w = begin(3);
+	json_t *root;
+	const json_t *file, *entry;
+
+	lock(w, 1, 1, 7);
+	lock(w, 2, 5, 7);
+	root = look_inside(1);
+	assert_text(root, "node", "node1");
+	file = file_of(root, 7);
+	assert_text(file, "serialiser", "node1");
+	entry = only(file, "locks");
+	assert_text(entry, "node", "node1");
+	assert_text(entry, "mode", "write");
+	assert_text(entry, "table", "fcntl");
+	assert_true(json_is_null(json_object_get(entry, "end")));
+	entry = only(file, "waits");
+	assert_text(entry, "node", "node2");
+	assert_text(entry, "owner", "0000000000000005");
+	assert_int_equal(json_integer_value(json_object_get(entry, "pid")), 5);
+	json_decref(root);
+
+	/* Where it is not decided only the own calls are known. */
+	root = look_inside(2);
+	assert_text(file_of(root, 7), "serialiser", "node1");
+	entry = only(root, "calls");
+	assert_int_equal(json_integer_value(json_object_get(entry, "inode")),
+			 7);
+	assert_true(json_integer_value(json_object_get(entry, "for_ms")) > 0);
+	json_decref(root);
+
+	lock(w, 1, 2, 8);
+	unlock(w, 1, 2, 8);
+	lock(w, 3, 3, 8);
+	die(w, 3);
+	root = look_inside(1);
+	assert_text(only(file_of(root, 8), "locks"), "node", "gone, slot 3");
+	json_decref(root);
+	end(w);
+}
+
+/* Of two calls a second that may leave the third one waits. */
+static void test_tune(void **state)
+{
+	struct plock_tuning tuning = { .rate_limit = 2 };
+	struct world *w = begin(2);
+
+	for (uint64_t number = 1; number < 10; number++)
+		lock(w, 1, 1, number);
+	tuning.rate_limit = PLOCK_RATE_MAX + 1;
+	assert_int_equal(plocks_tune(mounts[2].p, &tuning), -EINVAL);
+	tuning.rate_limit = 2;
+	assert_int_equal(plocks_tune(mounts[2].p, &tuning), 0);
+	for (uint64_t number = 1; number < 10; number++)
+		start_set(2, number, number, RANGE_WRITE, false);
+	assert_int_equal(mounts[2].status[9], PENDING);
+	while (world_deliver(w, 1, 2) || world_deliver(w, 2, 1))
+		;
+	assert_int_equal(mounts[2].status[9], PENDING);
+	tuning.rate_limit = 0;
+	assert_int_equal(plocks_tune(mounts[2].p, &tuning), 0);
+	while (world_deliver(w, 1, 2) || world_deliver(w, 2, 1))
+		;
+	assert_int_equal(mounts[2].status[9], -EAGAIN);
+	end(w);
+}
+
+/* What one member asks first for is still decided at the file's home. */
+static void test_at_home(void **state)
+{
+	struct world *w = world_new(2, true);
+	unsigned elsewhere = 0;
+
+	for (unsigned id = 1; id <= 2; id++) {
+		struct plocks_params params = { .ls = w->node[id].ls,
+						.done = done,
+						.arg = &mounts[id],
+						.tuning.at_home = true };
+
+		assert_int_equal(plocks_create(&params, &mounts[id].p), 0);
+	}
+	for (uint64_t number = 1; number < 20; number++) {
+		lock(w, 1, 1, number);
+		assert_int_equal(mounts[1].status[1], 0);
+	}
+	json_t *root = look_inside(1);
+
+	for (uint64_t number = 1; number < 20; number++) {
+		const json_t *file = file_of(root, (json_int_t)number);
+
+		assert_true(json_equal(json_object_get(file, "serialiser"),
+				       json_object_get(file, "home")));
+		elsewhere +=
+			!json_is_true(json_object_get(file, "served_here"));
+	}
+	assert_in_range(elsewhere, 1, 18);
+	json_decref(root);
+	end(w);
+}
+
 /*
  * More of an epoch to come than is kept: the link waits for the start. Member 2
  * starts late, the others claim their files at once.
@@ -699,6 +843,9 @@ int main(void)
 		cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_fail),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_tune),
+		cmocka_unit_test(test_at_home),
 		cmocka_unit_test(test_early_messages_wait),
 		cmocka_unit_test(test_load),
 		cmocka_unit_test(test_memory),
