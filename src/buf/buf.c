@@ -181,15 +181,18 @@ unlock:
 	return err;
 }
 
-struct buf *buf_peek(struct bufcache *cache, uint64_t blkno)
+/* Whose it is does not matter without an owner. */
+static struct buf *peek(struct bufcache *cache, const struct buf_owner *owner,
+			uint64_t blkno)
 {
 	struct bufshard *shard = bufcache_shard(cache, blkno);
 	struct buf *b;
 
 	pthread_mutex_lock(&shard->lock);
 	b = bufshard_find(shard, blkno);
-	if (b && (atomic_load_explicit(&b->b_state, memory_order_relaxed) &
-		  BUF_UPTODATE)) {
+	if (b && (!owner || b->b_owner == owner) &&
+	    (atomic_load_explicit(&b->b_state, memory_order_relaxed) &
+	     BUF_UPTODATE)) {
 		buf_touch(b);
 		buf_ref(b);
 	} else {
@@ -197,6 +200,17 @@ struct buf *buf_peek(struct bufcache *cache, uint64_t blkno)
 	}
 	pthread_mutex_unlock(&shard->lock);
 	return b;
+}
+
+struct buf *buf_peek(struct bufcache *cache, uint64_t blkno)
+{
+	return peek(cache, NULL, blkno);
+}
+
+struct buf *buf_peek_owned(struct bufcache *cache,
+			   const struct buf_owner *owner, uint64_t blkno)
+{
+	return peek(cache, owner, blkno);
 }
 
 void buf_forget(struct buf *b)

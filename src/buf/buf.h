@@ -101,8 +101,13 @@ void buf_owner_destroy(struct buf_owner *owner);
  * Get a reference to a block, read if need be. Returns 0; -EAGAIN (only with
  * BUF_NOWAIT) if it is not in memory; -EIO the device failed, or has no such
  * block; -ENOMEM. The content is not checked here: see gfs2_check_meta() in
- * ondisk/codec.h. A cached block keeps its first owner; asking with another
- * owner moves it, asking with NULL does not.
+ * ondisk/codec.h.
+ *
+ * The content of a cached block is as old as the lock of its owner. Who asks
+ * with another owner has another lock: the block was freed and used again
+ * meanwhile, by another node perhaps, so it is read anew; unless the journal
+ * has it, which makes it the newest there is: then it moves to the new owner.
+ * Without an owner (NULL) it stays whose it is.
  */
 int buf_read(struct bufcache *cache, struct buf_owner *owner, uint64_t blkno,
 	     unsigned flags, struct buf **bufp);
@@ -118,6 +123,9 @@ int buf_new(struct bufcache *cache, struct buf_owner *owner, uint64_t blkno,
 
 /* The block if it is cached and up to date, referenced; else NULL. */
 struct buf *buf_peek(struct bufcache *cache, uint64_t blkno);
+/* The same, if it is the owner's: see buf_read(). */
+struct buf *buf_peek_owned(struct bufcache *cache,
+			   const struct buf_owner *owner, uint64_t blkno);
 
 struct buf *buf_ref(struct buf *b);
 void buf_put(struct buf *b); /* NULL is accepted */

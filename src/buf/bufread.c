@@ -16,6 +16,14 @@
 /* Blocks of one read-ahead request: at most a megabyte at 4 KiB. */
 #define AHEAD_BLOCKS_MAX 256u
 
+/* Read under a lock that does not cover the block any more (see buf_read()). */
+static bool is_of_former_life(const struct buf *b,
+			      const struct buf_owner *owner)
+{
+	return owner && b->b_owner && b->b_owner != owner &&
+	       !atomic_load_explicit(&b->b_journal, memory_order_relaxed);
+}
+
 /*
  * Find the block up to date and referenced (0), or -ENOENT: it has to be
  * read. Waits for a read under way. Shard lock held; released meanwhile.
@@ -29,6 +37,10 @@ static int lookup(struct bufshard *shard, struct buf_owner *owner,
 		if (ug_likely(atomic_load_explicit(&b->b_state,
 						   memory_order_relaxed) &
 			      BUF_UPTODATE)) {
+			if (ug_unlikely(is_of_former_life(b, owner))) {
+				bufshard_remove(shard, b);
+				continue;
+			}
 			shard->hits++;
 			buf_touch(b);
 			buf_set_owner(b, owner);

@@ -21,7 +21,7 @@
 
 bool jdata_peek(struct inode *ip, uint64_t pblock, void *to)
 {
-	struct buf *b = buf_peek(ip->i_fs->fs_cache, pblock);
+	struct buf *b = buf_peek_owned(ip->i_fs->fs_cache, &ip->i_bufs, pblock);
 
 	if (!b)
 		return false;
@@ -42,7 +42,7 @@ static uint32_t count_blocks(const struct wb_chunk *wc)
 static int get_buffer(struct wb_chunk *wc, uint64_t pblock)
 {
 	struct inode *ip = wc->wc_ip;
-	struct buf *b = buf_peek(ip->i_fs->fs_cache, pblock);
+	struct buf *b = buf_peek_owned(ip->i_fs->fs_cache, &ip->i_bufs, pblock);
 	int err = 0;
 
 	if (!b)

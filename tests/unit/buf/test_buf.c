@@ -243,7 +243,7 @@ static void test_owners(void **state)
 		assert_int_equal(buf_read(f->cache, &f->owner, i, 0, &b), 0);
 		buf_put(b);
 	}
-	/* The last ten move; the first ten do not for want of an owner. */
+	/* The last ten change hands; the first do not for want of an owner. */
 	for (uint64_t i = 90; i < 100; i++) {
 		assert_int_equal(buf_read(f->cache, &f->other, i, 0, &b), 0);
 		buf_put(b);
@@ -260,6 +260,38 @@ static void test_owners(void **state)
 		assert_non_null(b);
 		buf_put(b);
 	}
+	buf_invalidate_owner(f->cache, &f->other);
+}
+
+/*
+ * A block has been freed and used again, by another node perhaps: the first
+ * owner's lock says nothing about it any more.
+ */
+static void test_former_life(void **state)
+{
+	struct fixture *f = *state;
+	struct buf *old, *b, *again;
+
+	assert_int_equal(buf_read(f->cache, &f->owner, 7, 0, &old), 0);
+	assert_null(buf_peek_owned(f->cache, &f->other, 7));
+	assert_int_equal(buf_read(f->cache, &f->other, 7, BUF_NOWAIT, &b),
+			 -EAGAIN);
+	assert_int_equal(buf_read(f->cache, &f->other, 7, 0, &b), 0);
+	assert_ptr_not_equal(b, old);
+	assert_int_equal(f->probe.reads, 2);
+	buf_put(old);
+	assert_null(buf_peek_owned(f->cache, &f->owner, 7));
+	assert_ptr_equal(buf_peek_owned(f->cache, &f->other, 7), b);
+	buf_put(b);
+	/* What is in the journal is the newest. */
+	atomic_store(&b->b_journal, (struct jbuf *)f);
+	assert_int_equal(buf_read(f->cache, &f->owner, 7, BUF_NOWAIT, &again),
+			 0);
+	assert_ptr_equal(again, b);
+	atomic_store(&b->b_journal, NULL);
+	buf_put(again);
+	buf_put(b);
+	buf_invalidate_owner(f->cache, &f->owner);
 	buf_invalidate_owner(f->cache, &f->other);
 }
 
@@ -620,6 +652,7 @@ int main(void)
 		T(test_new_is_zero_and_not_read),
 		T(test_forget),
 		T(test_owners),
+		T(test_former_life),
 		T(test_owner_in_journal),
 		T_SMALL(test_bound),
 		T_SMALL(test_used_ones_stay),

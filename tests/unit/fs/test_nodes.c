@@ -169,6 +169,70 @@ static void test_freed(void **state)
 	nodes_end(&n);
 }
 
+static void link_to(struct fs *fs, uint64_t id, uint64_t dir, const char *name)
+{
+	struct inode *ip = get(fs, id), *d = get(fs, dir);
+	struct fs_entry e;
+
+	assert_int_equal(fs_link(&volume_req, ip, d, name, strlen(name), &e),
+			 0);
+	inode_put(ip);
+	inode_put(d);
+}
+
+static const char *other_name(unsigned i)
+{
+	static char name[100];
+
+	sprintf(name,
+		"a name that is long enough to make the directory need "
+		"a leaf soon, number %u",
+		i);
+	return name;
+}
+
+/*
+ * B looks at an inode that A has freed, and so has read its block as that. A
+ * makes the block a leaf of a directory: B must not take it for the old one.
+ */
+static void test_block_used_again(void **state)
+{
+	struct fs_entry old, dir, file;
+	struct inode *ip, *d;
+	struct fs_attr attr;
+	struct nodes n;
+	struct fs *a, *b;
+	unsigned i;
+
+	begin(&n, 2);
+	a = n.node[0].fs;
+	b = n.node[1].fs;
+	assert_int_equal(make_at(a, ROOT, "d", S_IFDIR | 0755, &dir), 0);
+	assert_int_equal(make_at(a, ROOT, "file", S_IFREG | 0644, &file), 0);
+	assert_int_equal(make_at(a, ROOT, "f", S_IFREG | 0644, &old), 0);
+	assert_int_equal(fs_sync(a), 0);
+	walk(b, ROOT, "f");
+	walk(b, ROOT, "d");
+	assert_int_equal(unlink_at(a, ROOT, "f"), 0);
+	fs_forget(a, old.nodeid, 1);
+	free_blocks(&n);
+	ip = get(b, old.nodeid);
+	assert_int_equal(fs_getattr(&volume_req, ip, &attr), -ESTALE);
+	inode_put(ip);
+	d = get(a, dir.nodeid);
+	for (i = 0; i < 100 && d->i_blocks == 1; i++) {
+		d->i_goal = old.nodeid - 1;
+		link_to(a, file.nodeid, dir.nodeid, other_name(i));
+	}
+	/* The leaf is there. */
+	assert_int_equal(d->i_goal, old.nodeid);
+	inode_put(d);
+	for (unsigned k = 0; k < i; k++)
+		assert_int_equal(walk(b, dir.nodeid, other_name(k)),
+				 file.nodeid);
+	nodes_end(&n);
+}
+
 /* ---- at random, against a model ---- */
 
 #define NAMES 16u
@@ -488,6 +552,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_unlinked_open),
 		cmocka_unit_test(test_freed),
+		cmocka_unit_test(test_block_used_again),
 		cmocka_unit_test(test_random),
 	};
 
