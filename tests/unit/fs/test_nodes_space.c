@@ -314,6 +314,66 @@ static void test_apart(void **state)
 	nodes_end(&n);
 }
 
+/* ---- the totals of a dead node ---- */
+
+static uint64_t free_in_groups(struct nodes *n, unsigned i)
+{
+	uint64_t total, free_, dinodes;
+
+	nodes_settle(n);
+	assert_int_equal(fs_sync(n->node[i].fs), 0);
+	assert_int_equal(rgrps_sum(n->node[i].fs, &total, &free_, &dinodes), 0);
+	return free_;
+}
+
+static uint64_t free_told(struct fs *fs)
+{
+	struct fs_statfs st;
+
+	fs_statfs(fs, &st);
+	return st.bfree;
+}
+
+/* Its changes since the last merge are in its own file alone. */
+static void use_space_and_die(struct nodes *n, unsigned i)
+{
+	struct big f;
+
+	make_big(n->node[i].fs, &f, "of the dead", 'd');
+	for (unsigned k = 0; k < 8; k++)
+		assert_int_equal(append(n->node[i].fs, &f, CHUNK), CHUNK);
+	assert_int_equal(fs_sync(n->node[i].fs), 0);
+	nodes_kill(n, i);
+}
+
+/* A, which writes nothing, is the first to recover; B has the totals. */
+static void test_totals_beside_reader(void **state)
+{
+	struct nodes n;
+
+	begin(&n, 0);
+	nodes_mount(&n, 1);
+	nodes_mount_readonly(&n, 0);
+	nodes_mount(&n, 2);
+	use_space_and_die(&n, 2);
+	assert_int_equal(free_told(n.node[1].fs), free_in_groups(&n, 1));
+	nodes_end(&n);
+}
+
+/* A is alone with it: who has the journal next finds the totals. */
+static void test_totals_after_reader(void **state)
+{
+	struct nodes n;
+
+	begin(&n, 0);
+	nodes_mount(&n, 2);
+	nodes_mount_readonly(&n, 0);
+	use_space_and_die(&n, 2);
+	nodes_mount(&n, 2);
+	assert_int_equal(free_told(n.node[2].fs), free_in_groups(&n, 2));
+	nodes_end(&n);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -322,6 +382,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_freed_elsewhere),
 		cmocka_unit_test(test_names_full),
 		cmocka_unit_test(test_apart),
+		cmocka_unit_test(test_totals_beside_reader),
+		cmocka_unit_test(test_totals_after_reader),
 	};
 
 	if (argc > 1)
