@@ -18,6 +18,16 @@ same "what node 2 reads" "$(cat "$m2/dir/log")" one
 echo two >> "$m2/dir/log"
 same "what node 1 reads" "$(tr '\n' ' ' < "$m1/dir/log")" "one two "
 same "what node 1 is told" "$(stat -c %s "$m1/dir/log")" 8
+# What the kernel of node 1 keeps of a file that it has asked about and read.
+echo old > "$m2/dir/kept"
+for i in 1 2; do
+	same "what node 1 reads" "$(cat "$m1/dir/kept")" old
+	same "what node 1 is told" "$(stat -c %s "$m1/dir/kept")" 4
+done
+echo newer > "$m2/dir/kept"
+same "what node 1 is told" "$(stat -c %s "$m1/dir/kept")" 6
+same "what node 1 reads" "$(cat "$m1/dir/kept")" newer
+rm "$m1/dir/kept"
 mv "$m1/dir/log" "$m1/dir/renamed"
 same "names on node 2" "$(ls "$m2/dir")" renamed
 
