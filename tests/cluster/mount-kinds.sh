@@ -41,10 +41,12 @@ echo two > "$m2/file2"
 same "what the spectator sees" "$(cat "$m3/file2")" two
 refused "Read-only file system" bash -c "echo three > '$m3/file'"
 
-# Both that could recover a journal die: the spectator waits. Nobody can join
-# meanwhile, since their journals are not free. Without it they can.
+# Both that could recover a journal die, and none has the time to recover that of
+# the other: the spectator waits. Nobody can join meanwhile, since their journals
+# are not free. Without it they can.
 echo synced > "$m2/synced"
 sync "$m2/synced"
+"$lab" freeze 2
 "$lab" kill 1
 "$lab" kill 2
 cat "$m3/synced" > seen 2>&1 &
@@ -115,7 +117,8 @@ clean "$volume"
 
 # The superblock names another cluster, or nonsense.
 "$UGFS" mkfs -q -O -p lock_dlm -t other:volume -j 1 -J 32 "$volume"
-refused "the cluster is called \"lab\"\|another cluster" "$lab" mount 1
+refused 'of the cluster "other", but corosync.s cluster_name is "lab"' \
+	"$lab" mount 1
 refused "CLUSTER:NAME" "$lab" mount 1 -o locktable=nonsense
 mount_options=locktable=lab:volume mount_all 1
 umount_all 1
