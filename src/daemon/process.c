@@ -548,6 +548,7 @@ static void set_policy(struct process *p, struct fuse_front_params *front)
 
 	fuse_policy_defaults(&front->policy,
 			     own ? FUSE_DATA_DIRECT : FUSE_DATA_CACHED);
+	front->policy.acl = p->req->opt.fs.acl;
 	if (!p->clustered)
 		return;
 	front->policy.shared = true;

@@ -11,6 +11,7 @@
 
 #include "fs/inode.h"
 #include "fs/pages.h"
+#include "fs/acl_inode.h"
 
 int fs_getattr(const struct fs_req *req, struct inode *ip, struct fs_attr *out)
 {
@@ -98,34 +99,57 @@ static int check_size(const struct inode *ip, const struct fs_setattr *set)
 	return set->size > INT64_MAX ? -EFBIG : 0;
 }
 
+/* Attributes, and the access list (ac; none if it has no value) with them. */
+static int commit_rest(const struct fs_req *req, struct inode *ip,
+		       const struct fs_setattr *set, struct acl_chmod *ac,
+		       struct buf *dibuf)
+{
+	struct fs *fs = ip->i_fs;
+	struct trans tr;
+	uint64_t seq;
+	int err;
+
+	err = trans_begin(fs->fs_journal, &tr, 1 + acl_chmod_blocks(ac), 0,
+			  req->nowait ? TRANS_NOWAIT : 0);
+	if (err)
+		return err;
+	err = inode_wrlock(req, ip);
+	if (err) {
+		trans_end(&tr);
+		return err;
+	}
+	if (ac->ac_value)
+		err = xattr_change_apply(&tr, ip, &ac->ac_change);
+	if (err)
+		fs_withdraw(fs, "the access list of inode %llu broke off",
+			    (unsigned long long)ip->i_addr);
+	apply(ip, set);
+	inode_log(&tr, ip, dibuf);
+	inode_rwunlock(ip);
+	seq = trans_end(&tr);
+	inode_logged(ip, seq, false);
+	if (!err && ac->ac_value)
+		xattr_change_finish(ip, &ac->ac_change);
+	return !err && fs->fs_opt.sync ? journal_flush(fs->fs_journal, seq)
+				       : err;
+}
+
 /* Glock EX held. All but the size, in one transaction. */
 static int set_rest(const struct fs_req *req, struct inode *ip,
 		    const struct fs_setattr *set)
 {
-	struct trans tr;
+	struct acl_chmod ac = { 0 };
 	struct buf *dibuf;
-	uint64_t seq;
 	int err;
 
 	err = inode_dibuf(ip, req->nowait, &dibuf);
 	if (err)
 		return err;
-	err = trans_begin(ip->i_fs->fs_journal, &tr, 1, 0,
-			  req->nowait ? TRANS_NOWAIT : 0);
-	if (err)
-		goto out;
-	err = inode_wrlock(req, ip);
-	if (!err) {
-		apply(ip, set);
-		inode_log(&tr, ip, dibuf);
-		inode_rwunlock(ip);
-	}
-	seq = trans_end(&tr);
+	if (set->valid & FS_SET_MODE)
+		err = acl_chmod_plan(ip, set->mode, req->nowait, &ac);
 	if (!err)
-		inode_logged(ip, seq, false);
-	if (!err && ip->i_fs->fs_opt.sync)
-		err = journal_flush(ip->i_fs->fs_journal, seq);
-out:
+		err = commit_rest(req, ip, set, &ac, dibuf);
+	acl_chmod_release(&ac);
 	buf_put(dibuf);
 	return err;
 }
@@ -141,6 +165,11 @@ static int setattr_locked(const struct fs_req *req, struct inode *ip,
 		err = check_size(ip, set);
 	if (err)
 		return err;
+	if (set->valid & (FS_SET_UID | FS_SET_GID)) {
+		err = xattr_drop_capability(req, ip);
+		if (err)
+			return err;
+	}
 	if (set->valid & FS_SET_SIZE) {
 		err = req->nowait ? -EAGAIN : file_set_size(req, ip, set->size);
 		if (err)

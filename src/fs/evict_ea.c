@@ -158,13 +158,20 @@ static int record_array(struct inode *ip, struct buf *b, uint32_t off,
 	return 0;
 }
 
+int evict_ea_value(struct inode *ip, struct buf *b, uint32_t off)
+{
+	struct ptr_array pa;
+	int err = record_array(ip, b, off, &pa);
+
+	return err ? err : array_free(ip, &pa);
+}
+
 /* The ED blocks of all records of one EA block. */
 static int values_free(struct inode *ip, struct buf *b)
 {
 	struct fs *fs = ip->i_fs;
 	uint32_t off = GFS2_EA_FIRST_OFF;
 	struct gfs2_ea_info info;
-	struct ptr_array pa;
 	bool last;
 	int err;
 
@@ -177,9 +184,7 @@ static int values_free(struct inode *ip, struct buf *b)
 					    off);
 		/* Before the record changes. */
 		last = info.last;
-		err = record_array(ip, b, off, &pa);
-		if (!err)
-			err = array_free(ip, &pa);
+		err = evict_ea_value(ip, b, off);
 		off += info.rec_len;
 	} while (!err && !last);
 	return err;

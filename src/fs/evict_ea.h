@@ -16,4 +16,10 @@
  */
 int evict_ea_contents(struct inode *ip);
 
+/*
+ * The same for the value of one record, whose block has been checked: free its
+ * ED blocks. The record becomes an unused one with the first of them.
+ */
+int evict_ea_value(struct inode *ip, struct buf *b, uint32_t off);
+
 #endif

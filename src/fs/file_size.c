@@ -25,6 +25,7 @@
 
 #include "fs/file.h"
 #include "fs/tree.h"
+#include "fs/xattr.h"
 
 /* Attempts to keep a page in memory while it is wanted. */
 #define TAIL_TRIES 16u
@@ -302,6 +303,9 @@ int file_set_size(const struct fs_req *req, struct inode *ip, uint64_t size)
 		return err;
 	if (size > INT64_MAX)
 		return -EFBIG;
+	err = xattr_drop_capability(req, ip);
+	if (err)
+		return err;
 	if (size > ip->i_size)
 		return file_grow(req, ip, size);
 	if (size < ip->i_size)

@@ -10,6 +10,7 @@
 
 #include "fs/piece.h"
 #include "fs/work.h"
+#include "fs/xattr.h"
 
 void file_touch(struct inode *ip)
 {
@@ -95,7 +96,11 @@ static int write_in_place(struct piece *p, size_t len)
 	err = inode_lock_together(p->req, p->ip, &gh);
 	if (err)
 		return err;
-	err = direct_write(p->req, p->ip, p->buf, len, p->offset, p->io_flags);
+	/* Taking it away is for who has the inode for himself. */
+	err = 1;
+	if (!xattr_may_have_capability(p->ip))
+		err = direct_write(p->req, p->ip, p->buf, len, p->offset,
+				   p->io_flags);
 	inode_unlock(&gh);
 	return err;
 }
@@ -206,7 +211,12 @@ ssize_t fs_write(const struct fs_req *req, struct inode *ip, const void *buf,
 		err = inode_lock(req, ip, LM_ST_EXCLUSIVE, &gh);
 		if (err)
 			return fs_fault(ip->i_fs, err);
-		n = write_locked(&p, len);
+		/* What a mapping has was taken away when it was stored. */
+		n = 0;
+		if (len && !(io_flags & FS_IO_MAPPED))
+			n = xattr_drop_capability(req, ip);
+		if (!n)
+			n = write_locked(&p, len);
 		inode_unlock(&gh);
 	}
 	if (n > 0 && (must_wait(ip, 0, io_flags & ~FS_IO_DIRECT)))

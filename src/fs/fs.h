@@ -58,6 +58,7 @@ struct fs_options {
 	bool barriers;	     /* default true */
 	bool nodiratime;
 	bool suiddir;
+	bool acl;  /* POSIX access control lists */
 	bool sync; /* every change durable before it is answered */
 	bool dirsync;
 	bool meta;	   /* the root is the metadata directory */
@@ -396,13 +397,46 @@ int fs_setattr(const struct fs_req *req, struct inode *ip,
 ssize_t fs_readlink(const struct fs_req *req, struct inode *ip, char *buf,
 		    size_t size);
 
+/* ---- extended attributes ---- */
+
+/*
+ * name is terminated and has its prefix. Of each: -EOPNOTSUPP a name space that
+ * the volume does not have ("trusted." before format 1802, "system."), -EINVAL
+ * a prefix without a name.
+ *
+ * The value's length, and the value if size is not 0; buf is written only on
+ * success. -ENODATA; -ERANGE size is too small.
+ */
+ssize_t fs_getxattr(const struct fs_req *req, struct inode *ip,
+		    const char *name, void *buf, size_t size);
+/* The same for all names, each terminated; "trusted." for root only. */
+ssize_t fs_listxattr(const struct fs_req *req, struct inode *ip, char *buf,
+		     size_t size);
+/*
+ * With the acl option also "system.posix_acl_access" and "..default", as of
+ * acl(5): the mode follows the first, new inodes of a directory inherit the
+ * second. FS_XATTR_KILL_SGID: set-group-id goes with it. -EACCES a default list
+ * of what is no directory; -E2BIG more entries than GFS2 allows; -EINVAL.
+ *
+ * flags: 0, XATTR_CREATE (-EEXIST) or XATTR_REPLACE (-ENODATA). -E2BIG more
+ * than 65,536 bytes; -ERANGE no block of the volume can hold it (blocks of
+ * 512 bytes); -ENOSPC; -EPERM immutable or append-only.
+ */
+#define FS_XATTR_KILL_SGID 0x100
+int fs_setxattr(const struct fs_req *req, struct inode *ip, const char *name,
+		const void *value, size_t size, int flags);
+/* -ENODATA, -EPERM. */
+int fs_removexattr(const struct fs_req *req, struct inode *ip,
+		   const char *name);
+
 /* ---- names ---- */
 
-/* What to make; mode has the type bits and the umask applied. */
+/* What to make; mode has the type bits. */
 struct fs_make {
 	const char *name;
 	size_t len;
 	uint32_t mode;
+	uint32_t umask; /* to be applied unless there is a default ACL */
 	uint32_t rdev_major, rdev_minor;
 	const char *target; /* symlink */
 	size_t target_len;

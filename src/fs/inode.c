@@ -180,6 +180,7 @@ static int inode_instantiate(struct glock *gl, bool nowait)
 		pthread_rwlock_wrlock(&ip->i_lock);
 		core_from_dinode(ip, &di);
 		pthread_rwlock_unlock(&ip->i_lock);
+		atomic_fetch_and(&ip->i_state, ~INODE_NO_CAPABILITY);
 		atomic_fetch_or(&ip->i_state,
 				INODE_READ | (di.nlink ? 0 : INODE_UNLINKED));
 	}

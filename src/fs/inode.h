@@ -47,6 +47,8 @@ struct pages;
  * one when it is told of this one.
  */
 #define INODE_REBORN 0x200u
+/* Its attributes have been looked through: no security.capability. */
+#define INODE_NO_CAPABILITY 0x400u
 
 /* Soft reservation of an inode: others allocate elsewhere if they can. */
 struct rgrp_window {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "fs/acl_inode.h"
 #include "fs/namei.h"
 
 /* For a block whose number is being looked at: at most a second in all. */
@@ -28,6 +29,7 @@ struct make_op {
 	const struct fs_make *mk;
 	struct glock_holder dir_gh;
 	struct dir_plan plan;
+	struct acl_legacy legacy;
 	struct rgrp_hold hold;
 	struct buf *dir_dibuf;
 
@@ -93,7 +95,9 @@ static int check_parent(struct make_op *op, struct dir_found *found)
 	op->sync = name_is_sync(dir);
 	if (op->sync && nowait)
 		return -EAGAIN;
-	return dir_add_plan(dir, mk->name, mk->len, nowait, &op->plan);
+	err = acl_legacy_plan(dir, mk->mode, mk->umask, nowait, &op->legacy);
+	return err ? err
+		   : dir_add_plan(dir, mk->name, mk->len, nowait, &op->plan);
 }
 
 /* Where a new directory starts: most go near their parent, see 3.11. */
@@ -111,7 +115,7 @@ static int prepare(struct make_op *op)
 	struct inode *dir = op->dir;
 	struct fs *fs = dir->i_fs;
 	bool nowait = op->req->nowait;
-	uint32_t blocks = 1 + op->plan.dp_alloc;
+	uint32_t blocks = 1 + op->plan.dp_alloc + op->legacy.al_blocks;
 	int err;
 
 	err = inode_dibuf(dir, nowait, &op->dir_dibuf);
@@ -141,7 +145,7 @@ static void set_owner(struct make_op *op)
 	const struct inode *dir = op->dir;
 	struct inode *ip = op->ip;
 
-	ip->i_mode = op->mk->mode;
+	ip->i_mode = op->legacy.al_mode;
 	ip->i_uid = op->req->uid;
 	ip->i_gid = op->req->gid;
 	if (dir->i_mode & S_ISGID) {
@@ -219,6 +223,7 @@ static int change(struct trans *tr, struct make_op *op)
 {
 	const struct fs_make *mk = op->mk;
 	uint64_t addr, formal;
+	int err;
 
 	addr = rgrp_alloc_dinode(tr, &op->hold, &formal);
 	ug_assert(addr == op->ip->i_addr);
@@ -226,6 +231,9 @@ static int change(struct trans *tr, struct make_op *op)
 	if (placement(op->dir, mk->mode) != RGRP_SPREAD)
 		op->dir->i_goal = addr;
 	set_core(op, formal);
+	err = acl_legacy_apply(tr, op->ip, &op->legacy, &op->hold);
+	if (err)
+		return err;
 	write_dinode(tr, op);
 	if (S_ISDIR(mk->mode))
 		op->dir->i_nlink++;
@@ -237,8 +245,9 @@ static int commit(struct make_op *op)
 {
 	struct inode *const both[] = { op->dir, op->ip };
 	struct fs *fs = op->dir->i_fs;
-	unsigned blocks = 2 + op->plan.dp_trans +
-			  rgrp_trans_blocks(&op->hold, 1 + op->plan.dp_alloc);
+	uint32_t alloc = 1 + op->plan.dp_alloc + op->legacy.al_blocks;
+	unsigned blocks = 2 + op->plan.dp_trans + op->legacy.al_blocks +
+			  rgrp_trans_blocks(&op->hold, alloc);
 	struct trans tr;
 	int err;
 
@@ -268,6 +277,7 @@ static void release(struct make_op *op)
 	buf_put(op->dibuf);
 	buf_put(op->dir_dibuf);
 	dir_plan_release(&op->plan);
+	acl_legacy_release(&op->legacy);
 	rgrp_drop(&op->hold);
 	glock_dq_if_held(&op->dir_gh);
 }

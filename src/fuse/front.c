@@ -5,7 +5,7 @@
  * What we do not do is refused with ENOSYS where the kernel remembers that,
  * asks no more and gives programs the right answer (docs/spec/fuse.md 7.9):
  *
- *	xattrs, fallocate, O_TMPFILE	EOPNOTSUPP
+ *	fallocate, O_TMPFILE		EOPNOTSUPP
  *	lseek, copy_file_range		done by the kernel with what there is
  *	poll				always ready
  *	bmap				no swap file, no FIBMAP: our blocks move
@@ -59,6 +59,10 @@ static const op_fn ops[FUSE_OPCODES] = {
 	[FUSE_STATFS] = op_statfs,
 	[FUSE_RELEASE] = op_release,
 	[FUSE_FSYNC] = op_fsync,
+	[FUSE_SETXATTR] = op_setxattr,
+	[FUSE_GETXATTR] = op_getxattr,
+	[FUSE_LISTXATTR] = op_listxattr,
+	[FUSE_REMOVEXATTR] = op_removexattr,
 	[FUSE_FLUSH] = op_flush,
 	[FUSE_OPENDIR] = op_opendir,
 	[FUSE_READDIR] = op_readdir,

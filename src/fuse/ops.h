@@ -5,6 +5,7 @@
  *	ops_name.c	LOOKUP, and what makes and removes names
  *	ops_inode.c	attributes, READLINK, FORGET, STATFS, SYNCFS
  *	ops_file.c	open files: OPEN, CREATE, READ, WRITE, RELEASE, FSYNC
+ *	ops_xattr.c	extended attributes
  *	ops_dir.c	READDIR, READDIRPLUS, OPENDIR, FSYNCDIR
  *	ops_lock.c	GETLK, SETLK, SETLKW, FLUSH
  *
@@ -72,6 +73,11 @@ int op_flush(struct op *op);
 /* RELEASE begins with this. 0; FUSE_UNDERWAY: then once more from its start. */
 int op_release_locks(struct op *op);
 
+int op_getxattr(struct op *op);
+int op_listxattr(struct op *op);
+int op_setxattr(struct op *op);
+int op_removexattr(struct op *op);
+
 int op_opendir(struct op *op);
 int op_releasedir(struct op *op);
 int op_readdir(struct op *op);
@@ -81,6 +87,12 @@ int op_readdirplus(struct op *op);
 static inline struct inode *op_inode(const struct op *op)
 {
 	return fs_inode_get(op->front->fs, op->req->nodeid);
+}
+
+/* What is left to us of it; else the kernel has applied it (9.14). */
+static inline uint32_t op_umask(const struct op *op, uint32_t umask)
+{
+	return op->front->policy.acl ? umask : 0;
 }
 
 /* The answer of everything that finds or makes an inode. */

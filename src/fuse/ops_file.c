@@ -151,6 +151,7 @@ static int create_inode(struct op *op, struct inode *dir,
 		.name = op->req->name.text,
 		.len = op->req->name.len,
 		.mode = S_IFREG | (in->mode & ~(uint32_t)S_IFMT),
+		.umask = op_umask(op, in->umask),
 	};
 	struct inode *ip;
 	int err = fs_create(&op->fs_req, dir, &make, flags, entry, created);

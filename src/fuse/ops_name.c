@@ -79,10 +79,12 @@ int op_symlink(struct op *op)
 	return make(op, &what);
 }
 
-/* The umask has been applied by the kernel (docs/spec/fuse.md 9.14). */
 int op_mknod(struct op *op)
 {
-	struct fs_make what = { .mode = op->req->mknod.mode };
+	struct fs_make what = {
+		.mode = op->req->mknod.mode,
+		.umask = op_umask(op, op->req->mknod.umask),
+	};
 
 	fuse_decode_dev(op->req->mknod.rdev, &what.rdev_major,
 			&what.rdev_minor);
@@ -93,6 +95,7 @@ int op_mkdir(struct op *op)
 {
 	struct fs_make what = {
 		.mode = S_IFDIR | (op->req->mkdir.mode & ~(uint32_t)S_IFMT),
+		.umask = op_umask(op, op->req->mkdir.umask),
 	};
 
 	return make(op, &what);

@@ -39,6 +39,7 @@ int fuse_policy_init(struct fuse_policy *policy,
 		.data = opt->data,
 		.locks = opt->locks,
 		.shared = opt->shared,
+		.acl = opt->acl,
 		.entry_valid = timeout_of(opt->entry_ms),
 		.attr_valid = timeout_of(opt->attr_ms),
 		.attr_known = timeout_of(opt->attr_known_ms),
@@ -65,7 +66,8 @@ void fuse_policy_wants(const struct fuse_policy *policy,
 {
 	uint64_t flags = FUSE_ATOMIC_O_TRUNC | FUSE_PARALLEL_DIROPS |
 			 FUSE_ASYNC_DIO | FUSE_EXPORT_SUPPORT |
-			 FUSE_EXPLICIT_INVAL_DATA | FUSE_HANDLE_KILLPRIV_V2;
+			 FUSE_EXPLICIT_INVAL_DATA | FUSE_HANDLE_KILLPRIV_V2 |
+			 FUSE_SETXATTR_EXT;
 
 	/* Entries that expire at once only cost (docs/spec/fuse.md 7.8). */
 	if (names_are_kept(policy))
@@ -75,6 +77,9 @@ void fuse_policy_wants(const struct fuse_policy *policy,
 		flags |= FUSE_ASYNC_READ | FUSE_NO_OPENDIR_SUPPORT;
 	else
 		flags |= FUSE_DIRECT_IO_ALLOW_MMAP;
+	/* The umask is ours then: a default list takes its place. */
+	if (policy->acl)
+		flags |= FUSE_POSIX_ACL | FUSE_DONT_MASK;
 	if (policy->locks)
 		flags |= FUSE_POSIX_LOCKS | FUSE_FLOCK_LOCKS;
 	*wants = (struct fuse_wants){
@@ -89,6 +94,14 @@ void fuse_policy_agreed(struct fuse_policy *policy, const char *who,
 {
 	policy->kernel_keeps_dirs = agreed->flags & FUSE_NO_OPENDIR_SUPPORT;
 	policy->direct_mmap = agreed->flags & FUSE_DIRECT_IO_ALLOW_MMAP;
+	if (policy->acl && !(agreed->flags & FUSE_POSIX_ACL))
+		ug_warn(who, "this kernel knows no access control lists of "
+			     "FUSE: they are not obeyed");
+	policy->acl = policy->acl && (agreed->flags & FUSE_DONT_MASK);
+	policy->xattrs = agreed->flags & FUSE_SETXATTR_EXT;
+	if (!policy->xattrs)
+		ug_warn(who, "no extended attributes with this kernel "
+			     "(Linux 5.13 and later have what it takes)");
 	policy->checks_new = agreed->minor >= MINOR_CHECKS_NEW;
 	if (policy->data == FUSE_DATA_DIRECT && !policy->direct_mmap)
 		ug_warn(who, "this kernel cannot map files MAP_SHARED in "

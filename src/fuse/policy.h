@@ -65,6 +65,8 @@ struct fuse_policy_options {
 	bool shared;
 	/* flock and fcntl locks come to us instead of staying in the kernel. */
 	bool locks;
+	/* The kernel asks for access control lists, and decides by them. */
+	bool acl;
 };
 
 /* The defaults of a mode. */
@@ -75,6 +77,7 @@ struct fuse_policy {
 	enum fuse_data_mode data;
 	bool locks;
 	bool shared;
+	bool acl;
 	struct fuse_timeout entry_valid;
 	struct fuse_timeout attr_valid;
 	struct fuse_timeout attr_known;
@@ -84,6 +87,7 @@ struct fuse_policy {
 	/* Of INIT. */
 	bool direct_mmap;	/* direct handles can be mapped shared */
 	bool kernel_keeps_dirs; /* OPENDIR is refused */
+	bool xattrs;		/* SETXATTR is of the kind that we know */
 	bool checks_new;	/* see fuse_policy_lookup_attr() */
 };
 

@@ -4,6 +4,7 @@
  *
  *   | header | fixed arguments | name \0 | name \0 |     most requests
  *   | header | fuse_write_in   | size bytes |            WRITE
+ *   | header | fuse_setxattr_in | name \0 | size bytes |  SETXATTR
  *   | header | count           | count entries |         BATCH_FORGET
  *
  * What an opcode carries stands in one table. Bytes behind what we know are
@@ -22,6 +23,8 @@ enum shape {
 	SHAPE_NAME,
 	SHAPE_NAMES,	 /* two */
 	SHAPE_NAME_TEXT, /* a name and a text that may have '/' */
+	SHAPE_TEXT,	 /* one that may have '/' */
+	SHAPE_TEXT_DATA, /* and setxattr.size bytes */
 	SHAPE_DATA,	 /* write.size bytes */
 	SHAPE_FORGETS,
 	SHAPE_OPAQUE, /* arguments that nobody here looks at */
@@ -55,10 +58,11 @@ static const struct opcode_info opcodes[FUSE_OPCODES] = {
 	[FUSE_STATFS] = { "STATFS", SHAPE_NONE },
 	[FUSE_RELEASE] = { "RELEASE", SHAPE_NONE, ARGS(fuse_release_in) },
 	[FUSE_FSYNC] = { "FSYNC", SHAPE_NONE, ARGS(fuse_fsync_in) },
-	[FUSE_SETXATTR] = { "SETXATTR", SHAPE_OPAQUE },
-	[FUSE_GETXATTR] = { "GETXATTR", SHAPE_OPAQUE },
-	[FUSE_LISTXATTR] = { "LISTXATTR", SHAPE_OPAQUE },
-	[FUSE_REMOVEXATTR] = { "REMOVEXATTR", SHAPE_OPAQUE },
+	[FUSE_SETXATTR] = { "SETXATTR", SHAPE_TEXT_DATA,
+			    ARGS(fuse_setxattr_in) },
+	[FUSE_GETXATTR] = { "GETXATTR", SHAPE_TEXT, ARGS(fuse_getxattr_in) },
+	[FUSE_LISTXATTR] = { "LISTXATTR", SHAPE_NONE, ARGS(fuse_getxattr_in) },
+	[FUSE_REMOVEXATTR] = { "REMOVEXATTR", SHAPE_TEXT },
 	[FUSE_FLUSH] = { "FLUSH", SHAPE_NONE, ARGS(fuse_flush_in) },
 	/* Before 7.36 it ended at flags; later fields are then 0. */
 	[FUSE_INIT] = { "INIT", SHAPE_NONE, ARGS(fuse_init_in), 16 },
@@ -178,6 +182,12 @@ static int rest_take_shape(struct rest *rest, enum shape shape,
 	case SHAPE_NAME_TEXT:
 		err = rest_take_name(rest, &req->name);
 		return err ? err : rest_take_text(rest, &req->name2);
+	case SHAPE_TEXT:
+		return rest_take_text(rest, &req->name);
+	case SHAPE_TEXT_DATA:
+		err = rest_take_text(rest, &req->name);
+		return err ? err
+			   : rest_take_data(rest, req->setxattr.size, req);
 	case SHAPE_DATA:
 		return rest_take_data(rest, req->write.size, req);
 	case SHAPE_FORGETS:

@@ -52,15 +52,19 @@ struct fuse_request {
 		struct fuse_interrupt_in interrupt;
 		struct fuse_init_in init;
 		struct fuse_lk_in lk;
+		struct fuse_setxattr_in setxattr; /* Linux 5.13's */
+		struct fuse_getxattr_in getxattr; /* LISTXATTR too */
 		struct fuse_batch_forget_in forgets;
 		uint8_t bytes[sizeof(struct fuse_setattr_in)]; /* the largest */
 	};
 
-	/* RENAME: the old name. SYMLINK: the name of the link. */
+	/* RENAME: the old name. SYMLINK: the name of the link. Of an xattr:
+	 * may have '/'. */
 	struct fuse_name name;
 	/* RENAME: the new name. SYMLINK: the target, which may have '/'. */
 	struct fuse_name name2;
-	/* WRITE: its bytes. BATCH_FORGET: its array, of unknown alignment. */
+	/* WRITE: its bytes. SETXATTR: the value. BATCH_FORGET: its array, of
+	 * unknown alignment. */
 	const void *data;
 	size_t data_len;
 };

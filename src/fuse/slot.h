@@ -9,7 +9,8 @@
  * One read of the device at "in" puts the bytes of a WRITE at a page boundary,
  * fit for O_DIRECT, without a copy. The same pages take the bytes of a
  * READ's answer, whose header is put before them: what a request brought
- * there is decoded by then. No request has both names and such an answer.
+ * there is decoded by then. Of GETXATTR alone the name may reach so far: it is
+ * not looked at any more when the answer is put there.
  *
  * Memory is reserved per slot but used only as far as it was touched, so that
  * hundreds of small requests waiting for a disk cost two pages each.
@@ -56,6 +57,7 @@ struct fuse_reply {
 		struct fuse_open_out open;
 		struct fuse_write_out write;
 		struct fuse_statfs_out statfs;
+		struct fuse_getxattr_out getxattr;
 		struct fuse_lk_out lk;
 	};
 	/*

@@ -482,6 +482,30 @@ int gfs2_ea_check(const struct gfs2_geom *geom, const void *block,
 int gfs2_ea_size(const struct gfs2_geom *geom, unsigned name_len,
 		 uint32_t data_len, uint32_t *rec_len, unsigned *num_ptrs);
 
+/*
+ * Changing a block (ea_change.c). It has passed gfs2_ea_check(), and offsets
+ * are those of its records.
+ *
+ * The first record with room for a new one of that length (gfs2_ea_size());
+ * false: none. A retired record has none.
+ */
+bool gfs2_ea_room(const void *block, uint32_t rec_len, uint32_t *off);
+/*
+ * Enter a record there: type, name, and value or num_ptrs pointers, which are
+ * 0 at first (last and rec_len do not matter). Returns where it is.
+ */
+uint32_t gfs2_ea_insert(void *block, uint32_t off,
+			const struct gfs2_ea_info *ea);
+/* The record has no ED blocks (any more): it goes, its bytes are free. */
+void gfs2_ea_remove(void *block, uint32_t off);
+/*
+ * It does not count any more, but still leads to its ED blocks, until they are
+ * freed.
+ */
+void gfs2_ea_retire(void *block, uint32_t off);
+/* The pointers of a record, live or retired. */
+be64 *gfs2_ea_ptrs(void *block, uint32_t off, unsigned *count);
+
 /* The whole block anew: header, zeroes, one unused record. */
 void gfs2_ea_init(const struct gfs2_geom *geom, void *block);
 

@@ -13,7 +13,8 @@
  * content at event e". At a cut, a name whose last durable entry is not
  * followed by a touch must be exactly that. For all others one thing holds: a
  * file carries its own number in each word it was given, so what it holds after
- * the crash is its own data or zeros, never another's.
+ * the crash is its own data or zeros, never another's. Its attribute is whole
+ * in any case, one of those it was given, or missing.
  *
  *   fs_crash [--seed N] [--ops N] [--cuts N] [--fsck N] [--bsize N]
  *
@@ -73,6 +74,9 @@ struct content {
 	bool exists;
 	uint32_t len;
 	uint8_t *data;
+	/* Its attribute, 0: none; the bytes are made of both numbers. */
+	uint32_t attr_len;
+	uint32_t attr_salt;
 };
 
 struct entry {
@@ -313,6 +317,47 @@ static void op_truncate(struct run *r, unsigned i)
 	n->now.len = len;
 }
 
+#define ATTR "user.attribute"
+#define ATTR_MAX 25000u
+
+/* Says how long it is, and which one. */
+static void attr_fill(uint8_t *buf, uint32_t len, uint32_t salt)
+{
+	for (uint32_t i = 0; i < len; i++)
+		buf[i] = (uint8_t)(salt + len + i * (salt | 1) + i / 251);
+	if (len >= 8) {
+		memcpy(buf, &len, 4);
+		memcpy(buf + 4, &salt, 4);
+	}
+}
+
+static void op_attr(struct run *r, unsigned i)
+{
+	struct name *n = &r->names[i];
+	static uint8_t buf[ATTR_MAX];
+	struct inode *ip;
+	uint64_t size;
+	uint32_t len;
+	int err;
+
+	if (!n->now.exists)
+		return;
+	len = (uint32_t)ug_prng_below(
+		&r->prng, ug_prng_below(&r->prng, 2) ? 400 : ATTR_MAX);
+	if (len < 100)
+		len = 0;
+	n->now.attr_salt = (uint32_t)ug_prng_u64(&r->prng);
+	attr_fill(buf, len, n->now.attr_salt);
+	note(r, n, false);
+	ip = get_file(r->fs, i, &size);
+	err = len ? fs_setxattr(&req, ip, ATTR, buf, len, 0)
+		  : fs_removexattr(&req, ip, ATTR);
+	if (err && (len || n->now.attr_len || err != -ENODATA))
+		die("attribute of name %u: %s", i, strerror(-err));
+	inode_put(ip);
+	n->now.attr_len = len;
+}
+
 static void op_unlink(struct run *r, unsigned i)
 {
 	struct name *n = &r->names[i];
@@ -400,7 +445,7 @@ static void one_op(struct run *r)
 {
 	unsigned i = (unsigned)ug_prng_below(&r->prng, NAMES);
 
-	switch (ug_prng_below(&r->prng, 20)) {
+	switch (ug_prng_below(&r->prng, 22)) {
 	case 0:
 	case 1:
 	case 2:
@@ -430,6 +475,10 @@ static void one_op(struct run *r)
 	case 14:
 		if (ug_prng_below(&r->prng, 4) == 0)
 			op_sync(r);
+		break;
+	case 20:
+	case 21:
+		op_attr(r, i);
 		break;
 	default:
 		op_write(r, i);
@@ -555,6 +604,30 @@ static uint8_t *read_all(struct inode *ip, unsigned i, uint64_t size)
 	return buf;
 }
 
+/* c NULL: any that is whole. */
+static void check_attr(const struct content *c, unsigned i, size_t upto,
+		       struct inode *ip)
+{
+	static uint8_t got[ATTR_MAX], want[ATTR_MAX];
+	ssize_t n = fs_getxattr(&req, ip, ATTR, got, sizeof(got));
+	uint32_t len, salt;
+
+	if (n == -ENODATA && (!c || !c->attr_len))
+		return;
+	if (n < 100)
+		die("cut %zu: attribute of name %u: %zd", upto, i, n);
+	memcpy(&len, got, 4);
+	memcpy(&salt, got + 4, 4);
+	if (c ? n != (ssize_t)c->attr_len || salt != c->attr_salt
+	      : n != (ssize_t)len)
+		die("cut %zu: attribute of name %u has %zd bytes, durable was "
+		    "another one",
+		    upto, i, n);
+	attr_fill(want, len, salt);
+	if (memcmp(got, want, len))
+		die("cut %zu: attribute of name %u is not whole", upto, i);
+}
+
 static void check_exact(const struct content *c, unsigned i, size_t upto,
 			const struct inode *ip, const uint8_t *buf,
 			uint64_t size)
@@ -610,8 +683,10 @@ static void check_names(struct run *r, struct fs *fs,
 
 		if (c)
 			check_exact(c, i, crash->upto, ip, buf, size);
-		if (buf)
+		if (buf) {
 			check_own(i, crash->upto, buf, size);
+			check_attr(c, i, crash->upto, ip);
+		}
 		free(buf);
 		inode_put(ip);
 	}

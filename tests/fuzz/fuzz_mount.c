@@ -58,6 +58,7 @@ static int mount_dev(struct blkdev *dev, struct fs **fs)
 	char why[300];
 
 	fs_options_init(&params.opt);
+	params.opt.acl = true;
 	return fs_mount(&params, fs, why, sizeof(why));
 }
 
@@ -113,6 +114,51 @@ static void write_at(struct inode *ip, uint64_t offset, size_t len)
 	free(buf);
 }
 
+/* A list: owner, user 5, group, mask, others. */
+static const uint8_t acl[] = {
+	2,    0,    0,	  0,	1,    0,    7,	0,    0xff, 0xff, 0xff,
+	0xff, 2,    0,	  6,	0,    5,    0,	0,    0,    4,	  0,
+	5,    0,    0xff, 0xff, 0xff, 0xff, 16, 0,    7,    0,	  0xff,
+	0xff, 0xff, 0xff, 32,	0,    5,    0,	0xff, 0xff, 0xff, 0xff,
+};
+
+static const char *const attr_names[] = {
+	"user.small",
+	"user.value-in-blocks",
+	"user.one-more",
+	"security.that-needs-another-block",
+	"system.posix_acl_access",
+	"system.posix_acl_default",
+};
+
+static void set_attrs(struct inode *ip)
+{
+	static const uint16_t lens[] = { 10, 5000, 500, 800 };
+	static const char value[5000] = "value";
+
+	for (unsigned i = 0; i < UG_ARRAY_SIZE(lens); i++)
+		fs_setxattr(&req, ip, attr_names[i], value, lens[i], 0);
+	fs_setxattr(&req, ip, attr_names[4], acl, sizeof(acl), 0);
+	fs_setxattr(&req, ip, attr_names[5], acl, sizeof(acl), 0);
+}
+
+/* Whatever there is, read, replaced, removed. */
+static void use_attrs(struct inode *ip)
+{
+	static char buf[65536];
+	struct fs_setattr set = { .valid = FS_SET_MODE, .mode = 0751 };
+	struct fs_attr attr;
+
+	fs_listxattr(&req, ip, buf, sizeof(buf));
+	for (unsigned i = 0; i < UG_ARRAY_SIZE(attr_names); i++)
+		fs_getxattr(&req, ip, attr_names[i], buf, sizeof(buf));
+	fs_setattr(&req, ip, &set, &attr);
+	fs_setxattr(&req, ip, attr_names[1], buf, 3000, 0);
+	fs_setxattr(&req, ip, attr_names[0], buf, 600, 0);
+	fs_removexattr(&req, ip, attr_names[2]);
+	fs_removexattr(&req, ip, attr_names[1]);
+}
+
 static void populate(struct fs *fs)
 {
 	struct inode *root = fs_inode_get(fs, FS_ROOT_NODEID), *dir, *ip;
@@ -124,8 +170,13 @@ static void populate(struct fs *fs)
 		inode_put(make_entry(fs, dir, name, S_IFREG | 0644, NULL));
 	}
 	inode_put(dir);
+	ip = make_entry(fs, root, "with-attributes", S_IFDIR | 0755, NULL);
+	set_attrs(ip);
+	inode_put(make_entry(fs, ip, "inherits", S_IFDIR | 0755, NULL));
+	inode_put(ip);
 	ip = make_entry(fs, root, "stuffed", S_IFREG | 0644, NULL);
 	write_at(ip, 0, 100);
+	set_attrs(ip);
 	inode_put(ip);
 	ip = make_entry(fs, root, "tall", S_IFREG | 0644, NULL);
 	write_at(ip, 0, 65536);
@@ -246,6 +297,7 @@ static void walk_entry(struct walk *w, struct inode *dir, unsigned i,
 		return;
 	ip = fs_inode_get(w->fs, ent.nodeid);
 	if (ip) {
+		use_attrs(ip);
 		if (S_ISDIR(ent.attr.mode) && depth < WALK_DEPTH_MAX)
 			walk_dir(w, ip, depth + 1);
 		else if (S_ISREG(ent.attr.mode))

@@ -50,7 +50,6 @@ peer_interop() {
 # What is below mnt, on our side: ours.sha256, ours.meta ..
 our_sums() {
 	"$peer/guest/sums.sh" mnt "$work/ours" 2> /dev/null
-	rm ours.xattr # nothing reads or writes them here yet
 }
 
 # peer_agrees WHAT: what is below mnt is what the kernel has seen at last, but for
@@ -58,7 +57,7 @@ our_sums() {
 peer_agrees() {
 	local x theirs=interop-out/node1/after
 	our_sums
-	for x in sha256 big meta sizes times; do
+	for x in sha256 big meta sizes times xattr; do
 		grep -v '[./]unsynced-' "ours.$x" > left || true
 		grep -v '[./]unsynced-' "$theirs.$x" > right || true
 		diff left right > differences ||

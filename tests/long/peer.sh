@@ -77,6 +77,33 @@ fill_directories() {
 	done
 }
 
+# From one inline to those that need an indirect block, and lists.
+fill_attributes() {
+	local d=mnt/attributes s
+	mkdir $d
+	touch $d/few $d/many $d/cut $d/list
+	setfattr -n user.a -v "a value" $d/few
+	setfattr -n user.empty $d/few
+	setfattr -n security.of-our-own -v x $d/few
+	[ "$format" = 1801 ] || setfattr -n trusted.t -v y $d/few
+	setfattr -n user.for-a-directory -v z $d
+	for s in $(seq 40); do
+		setfattr -n user.$s -v "$(printf '%0*d' $((s * 20)) 0)" $d/many
+	done
+	for s in $(seq 1 3 40); do setfattr -x user.$s $d/many; done
+	# What blocks of 512 bytes have room for is less.
+	setfattr -n user.big -v "$(printf '%0*d' $((bsize * 10)) 0)" $d/cut
+	setfattr -n user.big -v "$(printf '%0*d' $((bsize * 7)) 7)" $d/cut
+	setfattr -n user.gone -v "$(printf '%0*d' $((bsize * 7)) 7)" $d/cut
+	setfattr -x user.gone $d/cut
+	setfacl -m u:1001:rw,g:1002:r $d/list
+	mkdir $d/inherits
+	setfacl -m u:1001:rwx -m d:u:1001:rwx,d:g:1002:rx $d/inherits
+	mkdir $d/inherits/sub
+	touch $d/inherits/file $d/inherits/sub/file
+	chmod 640 $d/inherits/file
+}
+
 # What we do to a tree that has been through the kernel, the last part unsynced.
 work_and_die() {
 	local k=mnt/from-kernel-node1 s
@@ -88,10 +115,15 @@ work_and_die() {
 	rm $k/s20000 $k/hard
 	mv $k/deep $k/many/moved
 	for s in $(seq 400); do echo "$s" > "$k/many/ours-$s"; done
-	rm -r mnt/to mnt/shrunk
+	rm -r mnt/to mnt/shrunk mnt/attributes/many
+	setfattr -x user.small $k/stuffed
+	setfattr -n user.big -v changed $k/stuffed
+	chmod 600 mnt/attributes/list
+	setfacl -m u:1003:x mnt/attributes/inherits
 	"$pattern" write mnt/files/s1M 512K 2M 11
 	# The last file's log flush makes all names durable; syncfs(2) does not
 	# get through to FUSE.
+	sync mnt/attributes/list mnt/attributes/inherits
 	sync $k/jdata $k/big $k/stuffed $k/sparse $k/many/ours-* mnt/files/s1M
 	our_sums
 	for s in $(seq 500); do
@@ -107,23 +139,24 @@ if [ "$format" = ours ]; then
 else
 	make_volume vol.img 700M -b "$bsize" -o "format=$format" -J 16
 fi
-mount_volume vol.img mnt
+mount_volume vol.img mnt acl
 fill_files
 fill_kinds
 fill_directories
+fill_attributes
 our_sums
 umount_clean mnt vol.img
 
 timed "the kernel reads and writes" \
 	peer_interop ${writer[@]+"${writer[@]}"} -l "$work/ours" vol.img
-mount_volume vol.img mnt
+mount_volume vol.img mnt acl
 peer_agrees "written by the kernel"
 
 work_and_die
 timed "the kernel replays, writes and dies" \
 	peer_interop ${writer[@]+"${writer[@]}"} -x -l "$work/ours" vol.img
 kernel_replayed 0
-mount_volume vol.img mnt
+mount_volume vol.img mnt acl
 we_replayed
 peer_agrees "replayed by us"
 "$pattern" verify mnt/files/s1M 512K 2M 11

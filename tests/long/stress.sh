@@ -42,12 +42,12 @@ for bsize in 4096 1024 512; do
 done
 
 # Not here: binderfs, bind-mount, dup, eventfd, ioprio and procfs are about other
-# file systems; acl, chattr, fallocate, fiemap, fpunch, inode-flags, verity and
-# xattr need what is refused so far.
+# file systems; chattr, fallocate, fiemap, fpunch, inode-flags and verity need what
+# is refused so far.
 make_volume vol.img 1G
-mount_volume vol.img mnt
-for s in aio io-uring copy-file dnotify fanotify file-ioctl handle inotify \
-	msync msyncmany splice unlink; do
+mount_volume vol.img mnt acl
+for s in acl aio io-uring copy-file dnotify fanotify file-ioctl handle inotify \
+	msync msyncmany splice unlink xattr; do
 	stress-ng --help | grep -q -e "--$s N" || continue
 	run "stress-ng-$s" stress-ng "--$s" 2 -t "$seconds" --temp-path mnt \
 		--verify --copy-file-bytes 128m --msync-bytes 8m

@@ -19,7 +19,7 @@ refused 1 "usage: ugfs mount" "$UGFS" mount one two three
 refused 1 "usage: ugfs umount" "$UGFS" umount
 refused 1 "frobnicate: unknown mount option" \
 	"$UGFS" mount -o frobnicate vol.img mnt
-refused 1 "acl: " "$UGFS" mount -o acl vol.img mnt
+refused 1 "discard: " "$UGFS" mount -o discard vol.img mnt
 
 make_volume vol.img 100M
 "$UGFS" mount -f vol.img mnt > fg.out 2>&1 &

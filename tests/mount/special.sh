@@ -49,8 +49,6 @@ same "its type" "$(stat -c %F mnt/socket)" socket
 
 # Refused properly
 echo x > mnt/x
-errno EOPNOTSUPP "$sys" setxattr mnt/x user.a b
-errno EOPNOTSUPP "$sys" getxattr mnt/x user.a
 errno EOPNOTSUPP "$sys" fallocate mnt/x 100000
 errno EOPNOTSUPP "$sys" open mnt tmpfile,rw
 

@@ -105,6 +105,11 @@ static int call_setxattr(char **a)
 	return setxattr(a[0], a[1], a[2], strlen(a[2]), 0);
 }
 
+static int call_lsetxattr(char **a)
+{
+	return lsetxattr(a[0], a[1], a[2], strlen(a[2]), 0);
+}
+
 struct handle {
 	struct file_handle head;
 	unsigned char room[MAX_HANDLE_SZ];
@@ -197,7 +202,7 @@ static const struct {
 	{ "fallocate", 2, call_fallocate }, { "fsync", 1, call_fsync },
 	{ "handle", 2, call_handle },	    { "byhandle", 3, call_byhandle },
 	{ "readlink", 1, call_readlink },   { "socket", 1, call_socket },
-	{ "read", 1, call_read },
+	{ "read", 1, call_read },	    { "lsetxattr", 3, call_lsetxattr },
 };
 
 int main(int argc, char **argv)

@@ -207,7 +207,6 @@ static void test_unknown_is_named(void **state)
 static void test_refused_by_a_sentence(void **state)
 {
 	refuse("remount,ro", "remount: a mounted volume cannot be changed");
-	refuse("acl", "acl: ");
 	refuse("discard", "discard: ");
 	refuse("mand", "mand: ");
 	refuse("quota=on", "quota=on: ");

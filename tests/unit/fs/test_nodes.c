@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fs/rgrp.h"
+#include "tests/unit/fs/aclmake.h"
 #include "tests/unit/fs/nodecalls.h"
 
 static uint64_t seed = 1;
@@ -79,6 +80,96 @@ static void test_names(void **state)
 	assert_int_equal(walk(b, f.nodeid, "g"), e.nodeid);
 	assert_int_equal(unlink_at(b, f.nodeid, "g"), 0);
 	assert_int_equal(look_at(a, f.nodeid, "g", &e), -ENOENT);
+	nodes_end(&n);
+}
+
+static int set_attr_at(struct fs *fs, uint64_t id, const char *name,
+		       const void *value, size_t size)
+{
+	struct inode *ip = get(fs, id);
+	int err = fs_setxattr(&volume_req, ip, name, value, size, 0);
+
+	inode_put(ip);
+	return err;
+}
+
+static void assert_attr_at(struct fs *fs, uint64_t id, const char *name,
+			   const void *value, size_t size)
+{
+	static uint8_t buf[65536];
+	struct inode *ip = get(fs, id);
+
+	assert_int_equal(fs_getxattr(&volume_req, ip, name, buf, sizeof(buf)),
+			 size);
+	assert_memory_equal(buf, value, size);
+	inode_put(ip);
+}
+
+/* From one node to the next and back: the record, its block, more blocks. */
+static void test_attributes(void **state)
+{
+	static uint8_t big[65536];
+	struct nodes n;
+	struct fs_entry e, f;
+	struct inode *ip;
+	struct fs *a, *b;
+	char name[16];
+
+	nodes_make(&n, seed, 0);
+	n.volume.opt.acl = true;
+	nodes_mount(&n, 0);
+	nodes_mount(&n, 1);
+	a = n.node[0].fs;
+	b = n.node[1].fs;
+	for (size_t i = 0; i < sizeof(big); i++)
+		big[i] = (uint8_t)(i * 7 + i / 4096);
+	assert_int_equal(make_at(a, ROOT, "f", S_IFREG | 0644, &e), 0);
+	walk(b, ROOT, "f");
+	for (unsigned i = 0; i < 40; i++) {
+		struct fs *here = i % 2 ? a : b, *there = i % 2 ? b : a;
+
+		snprintf(name, sizeof(name), "user.%u", i % 5);
+		assert_int_equal(
+			set_attr_at(here, e.nodeid, name, big + i, i * 1500),
+			0);
+		assert_attr_at(there, e.nodeid, name, big + i, i * 1500);
+	}
+	ip = get(b, e.nodeid);
+	assert_int_equal(fs_removexattr(&volume_req, ip, "user.1"), 0);
+	inode_put(ip);
+	ip = get(a, e.nodeid);
+	assert_int_equal(fs_getxattr(&volume_req, ip, "user.1", NULL, 0),
+			 -ENODATA);
+	inode_put(ip);
+	/* Who had found that there is none looks again. */
+	write_at(a, e.nodeid, "data", 4, 0, 0);
+	assert_int_equal(
+		set_attr_at(b, e.nodeid, "security.capability", "c", 1), 0);
+	assert_attr_at(a, e.nodeid, "security.capability", "c", 1);
+	write_at(a, e.nodeid, "data", 4, 0, 0);
+	ip = get(b, e.nodeid);
+	assert_int_equal(
+		fs_getxattr(&volume_req, ip, "security.capability", NULL, 0),
+		-ENODATA);
+	inode_put(ip);
+
+	/* A list and its mode; what is inherited here, set there. */
+	assert_int_equal(
+		set_attr_at(b, e.nodeid, "system.posix_acl_access", big,
+			    acl_of_text("u::rw u:5:rw g::r m::rw o::", big)),
+		0);
+	assert_int_equal(attr_at(a, e.nodeid).mode & 07777, 0660);
+	assert_int_equal(make_at(a, ROOT, "d", S_IFDIR | 0755, &e), 0);
+	walk(b, ROOT, "d");
+	assert_int_equal(
+		set_attr_at(b, e.nodeid, "system.posix_acl_default", big,
+			    acl_of_text("u::rwx u:5:rw g::rx m::rwx o::", big)),
+		0);
+	assert_int_equal(make_at(a, e.nodeid, "g", S_IFREG | 0666, &f), 0);
+	assert_int_equal(f.attr.mode & 07777, 0660);
+	walk(b, e.nodeid, "g");
+	assert_attr_at(b, f.nodeid, "system.posix_acl_access", big,
+		       acl_of_text("u::rw u:5:rw g::rx m::rw o::", big));
 	nodes_end(&n);
 }
 
@@ -550,6 +641,7 @@ int main(int argc, char **argv)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_data),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_attributes),
 		cmocka_unit_test(test_unlinked_open),
 		cmocka_unit_test(test_freed),
 		cmocka_unit_test(test_block_used_again),

@@ -140,6 +140,48 @@ ssize_t fs_readlink(const struct fs_req *req, struct inode *ip, char *buf,
 	return 6;
 }
 
+ssize_t fs_getxattr(const struct fs_req *req, struct inode *ip,
+		    const char *name, void *buf, size_t size)
+{
+	note("getxattr", req, ip);
+	note_name(fake.name, name, strlen(name));
+	fake.len = size;
+	if (fake.result)
+		return fake.result;
+	if (size)
+		memcpy(buf, "value", 5);
+	return 5;
+}
+
+ssize_t fs_listxattr(const struct fs_req *req, struct inode *ip, char *buf,
+		     size_t size)
+{
+	note("listxattr", req, ip);
+	fake.len = size;
+	if (fake.result)
+		return fake.result;
+	if (size)
+		memcpy(buf, "user.a", 7);
+	return 7;
+}
+
+int fs_setxattr(const struct fs_req *req, struct inode *ip, const char *name,
+		const void *value, size_t size, int flags)
+{
+	note("setxattr", req, ip);
+	note_name(fake.name, name, strlen(name));
+	note_name(fake.name2, value, size);
+	fake.flags = flags;
+	return fake.result;
+}
+
+int fs_removexattr(const struct fs_req *req, struct inode *ip, const char *name)
+{
+	note("removexattr", req, ip);
+	note_name(fake.name, name, strlen(name));
+	return fake.result;
+}
+
 int fs_make(const struct fs_req *req, struct inode *dir,
 	    const struct fs_make *make, struct fs_entry *out)
 {

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -22,6 +23,7 @@
 #include "fuse/conn_impl.h"
 #include "fuse/front.h"
 #include "fuse/opens.h"
+#include "fuse/ops.h"
 #include "request_bytes.h"
 
 struct rig {
@@ -58,7 +60,8 @@ static int setup_cached(void **state)
 {
 	*state = aligned_alloc(4096, sizeof(struct rig));
 	memset(*state, 0, sizeof(struct rig));
-	rig_begin(*state, FUSE_DATA_CACHED, FUSE_NO_OPENDIR_SUPPORT, false);
+	rig_begin(*state, FUSE_DATA_CACHED,
+		  FUSE_NO_OPENDIR_SUPPORT | FUSE_SETXATTR_EXT, false);
 	return 0;
 }
 
@@ -630,13 +633,121 @@ static void test_readdir(void **state)
 	assert_int_equal(rig->reply.data_len, 0); /* too small for one */
 }
 
+static void begin_setxattr(struct rig *rig, uint32_t flags, uint32_t ext)
+{
+	struct fuse_setxattr_in set = {
+		.size = 5,
+		.flags = flags,
+		.setxattr_flags = ext,
+	};
+
+	begin(rig, FUSE_SETXATTR, 3, &set, sizeof(set));
+	request_add_text(&rig->rb, "user.a");
+	request_add(&rig->rb, "value", 5);
+}
+
+static void begin_getxattr(struct rig *rig, uint32_t opcode, uint32_t size)
+{
+	struct fuse_getxattr_in get = { .size = size };
+
+	begin(rig, opcode, 3, &get, sizeof(get));
+	if (opcode == FUSE_GETXATTR)
+		request_add_text(&rig->rb, "user.a");
+}
+
+static void test_xattrs(void **state)
+{
+	struct rig *rig = *state;
+
+	begin_getxattr(rig, FUSE_GETXATTR, 0);
+	assert_int_equal(call(rig), 0);
+	assert_called("getxattr", 3);
+	assert_string_equal(fake.name, "user.a");
+	assert_int_equal(rig->reply.body_len, sizeof(rig->reply.getxattr));
+	assert_int_equal(rig->reply.getxattr.size, 5);
+	begin_getxattr(rig, FUSE_GETXATTR, 100);
+	assert_int_equal(call(rig), 0);
+	assert_int_equal(fake.len, 100);
+	assert_int_equal(rig->reply.data_len, 5);
+	assert_memory_equal(rig->reply.data, "value", 5);
+	begin_getxattr(rig, FUSE_GETXATTR, UINT32_MAX);
+	assert_int_equal(call(rig), 0);
+	assert_int_equal(fake.len, sizeof(rig->data));
+	begin_getxattr(rig, FUSE_LISTXATTR, 100);
+	assert_int_equal(call(rig), 0);
+	assert_called("listxattr", 3);
+	assert_int_equal(rig->reply.data_len, 7);
+
+	begin_setxattr(rig, XATTR_CREATE, 0);
+	assert_int_equal(call(rig), 0);
+	assert_called("setxattr", 3);
+	assert_string_equal(fake.name2, "value");
+	assert_int_equal(fake.flags, XATTR_CREATE);
+	begin_setxattr(rig, 0, FUSE_SETXATTR_ACL_KILL_SGID);
+	assert_int_equal(call(rig), 0);
+	assert_int_equal(fake.flags, FS_XATTR_KILL_SGID);
+	begin(rig, FUSE_REMOVEXATTR, 3, "user.b", 7);
+	assert_int_equal(call(rig), 0);
+	assert_called("removexattr", 3);
+	assert_string_equal(fake.name, "user.b");
+
+	fake.result = -ENODATA;
+	begin_getxattr(rig, FUSE_GETXATTR, 0);
+	assert_int_equal(call(rig), -ENODATA);
+	assert_int_equal(rig->reply.body_len, 0);
+	begin_setxattr(rig, XATTR_REPLACE, 0);
+	assert_int_equal(call(rig), -ENODATA);
+}
+
+/* Its SETXATTR is another one. */
+static void test_no_xattrs_with_old_kernels(void **state)
+{
+	struct rig *rig = *state;
+
+	begin_getxattr(rig, FUSE_GETXATTR, 0);
+	assert_int_equal(call(rig), -ENOSYS);
+	begin_getxattr(rig, FUSE_LISTXATTR, 0);
+	assert_int_equal(call(rig), -ENOSYS);
+	begin_setxattr(rig, 0, 0);
+	assert_int_equal(call(rig), -ENOSYS);
+	begin(rig, FUSE_REMOVEXATTR, 3, "user.b", 7);
+	assert_int_equal(call(rig), -ENOSYS);
+	assert_int_equal(fake.calls, 0);
+}
+
+/* The umask is the kernel's business, unless we have agreed on lists. */
+static void test_umask(void **state)
+{
+	struct fuse_mkdir_in mkdir = { .mode = 0777, .umask = 022 };
+	struct fuse_mknod_in mknod = { .mode = S_IFIFO | 0666, .umask = 077 };
+	struct fuse_create_in create = { .mode = S_IFREG | 0666,
+					 .flags = O_RDWR,
+					 .umask = 027 };
+	struct rig *rig = *state;
+
+	for (unsigned acl = 0; acl < 2; acl++) {
+		rig->front->policy.acl = acl;
+		begin(rig, FUSE_MKDIR, 2, &mkdir, sizeof(mkdir));
+		request_add_text(&rig->rb, "d");
+		assert_int_equal(call(rig), 0);
+		assert_int_equal(fake.make.umask, acl ? 022 : 0);
+		begin(rig, FUSE_MKNOD, 2, &mknod, sizeof(mknod));
+		request_add_text(&rig->rb, "p");
+		assert_int_equal(call(rig), 0);
+		assert_int_equal(fake.make.umask, acl ? 077 : 0);
+		begin(rig, FUSE_CREATE, 2, &create, sizeof(create));
+		request_add_text(&rig->rb, "f");
+		assert_int_equal(call(rig), 0);
+		assert_int_equal(fake.make.umask, acl ? 027 : 0);
+		call_release(rig, 5, rig->reply.create.open.fh);
+	}
+}
+
 static void test_refusals(void **state)
 {
 	const uint32_t remembered[] = {
-		FUSE_GETXATTR,	      FUSE_SETXATTR,  FUSE_LISTXATTR,
-		FUSE_REMOVEXATTR,     FUSE_FALLOCATE, FUSE_LSEEK,
-		FUSE_COPY_FILE_RANGE, FUSE_POLL,      FUSE_BMAP,
-		FUSE_TMPFILE,	      FUSE_ACCESS,
+		FUSE_FALLOCATE, FUSE_LSEEK,   FUSE_COPY_FILE_RANGE, FUSE_POLL,
+		FUSE_BMAP,	FUSE_TMPFILE, FUSE_ACCESS,
 	};
 	struct rig *rig = *state;
 
@@ -866,6 +977,9 @@ int main(void)
 		CACHED(test_opendir),
 		DIRECT(test_opendir_direct),
 		CACHED(test_readdir),
+		CACHED(test_xattrs),
+		DIRECT(test_no_xattrs_with_old_kernels),
+		CACHED(test_umask),
 		CACHED(test_refusals),
 		CACHED(test_withdrawn),
 		SHARED(test_attributes_are_kept_until_recalled),

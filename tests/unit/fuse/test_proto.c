@@ -152,6 +152,32 @@ static void test_symlink_target_has_slashes(void **state)
 	assert_int_equal(req.name2.len, 11);
 }
 
+static void test_xattr(void **state)
+{
+	struct fuse_setxattr_in in = { .size = 5, .flags = 1 };
+	struct request_bytes rb;
+	struct fuse_request req;
+
+	request_begin(&rb, FUSE_SETXATTR, 7);
+	request_add(&rb, &in, sizeof(in));
+	request_add_text(&rb, "user.a/b");
+	request_add(&rb, "va\0ue", 5);
+	assert_int_equal(decode_cut(&rb, rb.len, &req), 0);
+	assert_string_equal(req.name.text, "user.a/b");
+	assert_int_equal(req.setxattr.flags, 1);
+	assert_int_equal(req.data_len, 5);
+	assert_memory_equal(req.data, "va\0ue", 5);
+	/* It promises more than has come. */
+	in.size = 6;
+	memcpy(rb.bytes + sizeof(struct fuse_in_header), &in, sizeof(in));
+	assert_int_equal(decode_cut(&rb, rb.len, &req), -EBADMSG);
+
+	request_begin(&rb, FUSE_REMOVEXATTR, 7);
+	request_add_text(&rb, "user.a/b");
+	assert_int_equal(decode_cut(&rb, rb.len, &req), 0);
+	assert_string_equal(req.name.text, "user.a/b");
+}
+
 static void test_write(void **state)
 {
 	struct fuse_write_in in = { .fh = 3, .offset = 4096, .size = 5 };
@@ -325,6 +351,7 @@ int main(void)
 		cmocka_unit_test(test_bad_names),
 		cmocka_unit_test(test_rename),
 		cmocka_unit_test(test_symlink_target_has_slashes),
+		cmocka_unit_test(test_xattr),
 		cmocka_unit_test(test_write),
 		cmocka_unit_test(test_batch_forget),
 		cmocka_unit_test(test_short_init),

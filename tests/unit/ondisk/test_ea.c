@@ -187,10 +187,92 @@ static void test_sizes(void **state)
 	assert_int_equal(rec_len, 24);
 }
 
+/* The vector of 11.7, made by inserting; and taken apart in another order. */
+static void test_change(void **state)
+{
+	static const struct gfs2_ea_info eas[] = {
+		{ .type = 1,
+		  .name = "small",
+		  .name_len = 5,
+		  .data_len = 10,
+		  .value = (const uint8_t *)"0123456789" },
+		{ .type = 1,
+		  .name = "big",
+		  .name_len = 3,
+		  .data_len = 10000,
+		  .num_ptrs = 3 },
+		{ .type = 4,
+		  .name = "t1",
+		  .name_len = 2,
+		  .data_len = 20,
+		  .value = (const uint8_t *)"01234567890123456789" },
+		{ .type = 3,
+		  .name = "s1",
+		  .name_len = 2,
+		  .data_len = 20,
+		  .value = (const uint8_t *)"01234567890123456789" },
+	};
+	static const uint32_t offs[] = { 24, 56, 104, 144 };
+	struct gfs2_geom geom = geom_of(4096);
+	uint8_t *block = new_block(4096);
+	struct gfs2_ea_info ea;
+	uint32_t off, len;
+	unsigned count;
+
+	gfs2_ea_init(&geom, block);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(gfs2_ea_size(&geom, eas[i].name_len,
+					      eas[i].data_len, &len, &count),
+				 0);
+		assert_true(gfs2_ea_room(block, len, &off));
+		assert_int_equal(gfs2_ea_insert(block, off, &eas[i]), offs[i]);
+		assert_int_equal(gfs2_ea_check(&geom, block, 1802), 0);
+	}
+	assert_int_equal(gfs2_ea_at(&geom, block, 1802, 144, &ea), 0);
+	assert_true(ea.last);
+	assert_int_equal(ea.rec_len, 3952);
+	assert_memory_equal(ea.value, eas[3].value, 20);
+	assert_int_equal(gfs2_ea_at(&geom, block, 1802, 56, &ea), 0);
+	assert_int_equal(ea.rec_len, 48);
+	assert_ptr_equal(gfs2_ea_ptrs(block, 56, &count), ea.ptrs);
+	assert_int_equal(count, 3);
+	assert_false(gfs2_ea_room(block, 3952 - 40 + 1, &off));
+
+	/* In the middle, at the end, at the beginning. */
+	gfs2_ea_remove(block, 104);
+	assert_int_equal(gfs2_ea_at(&geom, block, 1802, 56, &ea), 0);
+	assert_int_equal(ea.rec_len, 88);
+	gfs2_ea_remove(block, 144);
+	assert_int_equal(gfs2_ea_at(&geom, block, 1802, 56, &ea), 0);
+	assert_true(ea.last);
+	gfs2_ea_remove(block, 24);
+	assert_int_equal(gfs2_ea_at(&geom, block, 1802, 24, &ea), 0);
+	assert_int_equal(ea.type, GFS2_EATYPE_UNUSED);
+	assert_int_equal(ea.rec_len, 32);
+	assert_int_equal(gfs2_ea_check(&geom, block, 1802), 0);
+
+	/* It leads to blocks, and so gives no room. */
+	gfs2_ea_retire(block, 56);
+	assert_true(gfs2_ea_room(block, 32, &off));
+	assert_int_equal(off, 24);
+	assert_false(gfs2_ea_room(block, 40, &off));
+	assert_int_equal(gfs2_ea_check(&geom, block, 1802), 0);
+	gfs2_ea_remove(block, 56);
+	assert_int_equal(gfs2_ea_at(&geom, block, 1802, 24, &ea), 0);
+	assert_int_equal(ea.rec_len, 4072);
+	assert_true(ea.last);
+	free(block);
+}
+
 static void test_hostile_bytes(void **state)
 {
 	struct gfs2_geom geom = geom_of(512);
 	uint8_t *block = new_block(512);
+	const struct gfs2_ea_info tiny = {
+		.type = GFS2_EATYPE_USR,
+		.name = "t",
+		.name_len = 1,
+	};
 	struct ug_prng prng;
 	unsigned passed = 0;
 
@@ -202,7 +284,16 @@ static void test_hostile_bytes(void **state)
 		for (int j = 0; j < 3; j++)
 			block[24 + ug_prng_below(&prng, 72)] =
 				(uint8_t)ug_prng_u64(&prng);
-		passed += gfs2_ea_check(&geom, block, 1802) == 0;
+		if (!gfs2_ea_check(&geom, block, 1802)) {
+			uint32_t off;
+
+			passed++;
+			if (gfs2_ea_room(block, 24, &off))
+				gfs2_ea_insert(block, off, &tiny);
+			assert_int_equal(gfs2_ea_check(&geom, block, 1802), 0);
+			gfs2_ea_remove(block, GFS2_EA_FIRST_OFF);
+			assert_int_equal(gfs2_ea_check(&geom, block, 1802), 0);
+		}
 		gfs2_ea_at(&geom, block, 1802,
 			   (uint32_t)ug_prng_below(&prng, 600), &ea);
 	}
@@ -219,6 +310,7 @@ int main(void)
 		cmocka_unit_test(test_every_rule),
 		cmocka_unit_test(test_offsets),
 		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_change),
 		cmocka_unit_test(test_hostile_bytes),
 	};
 
