@@ -144,6 +144,16 @@ void applocks_tune(struct applocks *al, const struct plock_tuning *tuning)
 	pthread_rwlock_unlock(&al->gate);
 }
 
+int applocks_json(struct applocks *al, char **text)
+{
+	int err;
+
+	pthread_rwlock_rdlock(&al->gate);
+	err = al->plocks ? plocks_json(al->plocks, text) : -ESHUTDOWN;
+	pthread_rwlock_unlock(&al->gate);
+	return err;
+}
+
 /* Who waits is answered first: plocks_destroy() answers nobody. */
 void applocks_leave(struct applocks *al)
 {

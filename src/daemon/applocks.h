@@ -33,6 +33,8 @@ void applocks_destroy(struct applocks *al); /* NULL is accepted */
 const struct fuse_lock_service *applocks_service(const struct applocks *al);
 /* Before the first request. */
 void applocks_serve(struct applocks *al, struct fuse_front *front);
+/* As plocks_json(). -ESHUTDOWN: left. */
+int applocks_json(struct applocks *al, char **text);
 void applocks_leave(struct applocks *al); /* once or more; NULL is accepted */
 /* From now on, if it has not been left. */
 void applocks_tune(struct applocks *al, const struct plock_tuning *tuning);

@@ -25,6 +25,7 @@ static const struct verb verbs[] = {
 	{ "mkfs", mkfs_main, "make a volume" },
 	{ "status", status_main, "what a mount is, and what it waits for" },
 	{ "lockdump", lockdump_main, "its glocks" },
+	{ "plocks", plocks_main, "locks of programs in a clustered one" },
 	{ "gettune", gettune_main, "print its tunables" },
 	{ "settune", settune_main, "change one" },
 	{ "freeze", freeze_main, "keep a volume as it is, on all nodes" },

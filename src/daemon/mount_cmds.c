@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * mount_cmds.c - the verbs of ugfs that ask a mount process: status, lockdump,
- * gettune, settune, freeze, unfreeze, withdraw.
+ * plocks, gettune, settune, freeze, unfreeze, withdraw.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -221,6 +221,40 @@ int lockdump_main(int argc, char **argv)
 		return mount_say(cmd.name, EXIT_USAGE, "--json is for --stats");
 	return cmd.stats ? lockstats(&cmd, argv[optind])
 			 : lockdump(&cmd, argv[optind]);
+}
+
+/* ---- application locks ---- */
+
+int plocks_main(int argc, char **argv)
+{
+	struct command cmd = {
+		.name = "plocks",
+		.usage = "usage: ugfs plocks [--json] DIR|DEVICE|LOCKTABLE\n"
+			 "\n"
+			 "Print the fcntl and flock locks that a clustered "
+			 "mount knows of: those\n"
+			 "of all nodes on files for which this node decides, "
+			 "and its own ones.\n"
+			 "\n"
+			 "  --json      as JSON, with histograms\n"
+			 "  -h, --help  this text\n",
+		.args_min = 1,
+		.args_max = 1,
+		.can_json = true,
+	};
+	json_t *result = NULL;
+	bool done;
+	int code = parse(&cmd, argc, argv, &done);
+
+	if (code || done)
+		return code;
+	code = ask(&cmd, "plocks", NULL, argv[optind], &result);
+	if (!code && cmd.json)
+		code = print_json(&cmd, result);
+	else if (!code)
+		mount_print_plocks(stdout, result);
+	json_decref(result);
+	return code ? code : finish(&cmd);
 }
 
 /* ---- tunables ---- */

@@ -201,3 +201,97 @@ void mount_print_lockstats(FILE *out, const json_t *stats)
 			percentile_us(waits, 50), percentile_us(waits, 99));
 	}
 }
+
+static void print_counters(FILE *out, const json_t *plocks)
+{
+	static const char *const counters[] = {
+		"calls",    "answered_at_once",
+		"messages", "moves",
+		"lends",    "recalls",
+		"bounces",  "deadlocks",
+		"delayed",  "files",
+		"locks",    "waits",
+	};
+	const json_t *counts = json_object_get(plocks, "counters");
+	const json_t *answers = json_object_get(plocks, "answer_ns");
+	const json_t *waits = json_object_get(plocks, "wait_ns");
+
+	fprintf(out, "%s%s%s\n", text_of(plocks, "node"),
+		is_true(plocks, "quorate") ? "" : ", no quorum",
+		is_true(plocks, "failed") ? ", failed" : "");
+	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
+		fprintf(out, "  %s %lld%s", counters[i],
+			number_of(counts, counters[i]), i % 6 == 5 ? "\n" : "");
+	fprintf(out, "  answers 50%%/99%% us %" PRIu64 "/%" PRIu64,
+		percentile_us(answers, 50), percentile_us(answers, 99));
+	fprintf(out, "  waits 50%%/99%% us %" PRIu64 "/%" PRIu64 "\n",
+		percentile_us(waits, 50), percentile_us(waits, 99));
+}
+
+static void print_range(FILE *out, const json_t *lock)
+{
+	fprintf(out, "  %-5s %-5s %-5s %lld-", text_of(lock, "table"),
+		text_of(lock, "kind"), text_of(lock, "mode"),
+		number_of(lock, "start"));
+	if (json_is_integer(json_object_get(lock, "end")))
+		fprintf(out, "%lld", number_of(lock, "end"));
+	else
+		fputs("end", out);
+}
+
+static void print_plock(FILE *out, const json_t *lock, const char *how)
+{
+	print_range(out, lock);
+	fprintf(out, "  %s pid %lld owner %s%s\n", text_of(lock, "node"),
+		number_of(lock, "pid"), text_of(lock, "owner"), how);
+}
+
+static void print_file(FILE *out, const json_t *file)
+{
+	const json_t *lock;
+	size_t i;
+
+	fprintf(out, "inode %lld: serialiser %s, home %s%s%s\n",
+		number_of(file, "inode"),
+		has(file, "serialiser") && !json_is_null(json_object_get(
+						   file, "serialiser"))
+			? text_of(file, "serialiser")
+			: "not known",
+		text_of(file, "home"),
+		is_true(file, "lent") ? ", lent to this node" : "",
+		is_true(file, "closed") ? ", closed until the dead are repaired"
+					: "");
+	json_array_foreach(json_object_get(file, "locks"), i, lock)
+		print_plock(out, lock, "");
+	json_array_foreach(json_object_get(file, "waits"), i, lock)
+		print_plock(out, lock, " waits");
+}
+
+static void print_calls(FILE *out, const json_t *calls)
+{
+	const json_t *call;
+	size_t i;
+
+	if (json_array_size(calls))
+		fputs("under way from this node:\n", out);
+	json_array_foreach(calls, i, call)
+	{
+		print_range(out, call);
+		fprintf(out, "  inode %lld %s pid %lld owner %s for ",
+			number_of(call, "inode"), text_of(call, "op"),
+			number_of(call, "pid"), text_of(call, "owner"));
+		print_time(out, number_of(call, "for_ms"));
+		fputc('\n', out);
+	}
+}
+
+void mount_print_plocks(FILE *out, const json_t *plocks)
+{
+	const json_t *file;
+	size_t i;
+
+	print_counters(out, plocks);
+	json_array_foreach(json_object_get(plocks, "files"), i, file)
+		print_file(out, file);
+	print_calls(out, json_object_get(plocks, "calls"));
+}

@@ -11,5 +11,6 @@
 
 void mount_print_status(FILE *out, const json_t *status);
 void mount_print_lockstats(FILE *out, const json_t *stats);
+void mount_print_plocks(FILE *out, const json_t *plocks);
 
 #endif

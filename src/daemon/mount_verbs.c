@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "daemon/applocks.h"
 #include "daemon/mount_server.h"
 #include "glock/glock.h"
 #include "glock/glstat.h"
@@ -169,6 +170,45 @@ static int run_lockstats(void *arg, struct control_call *call,
 			type_stats(fs_glock_table(fs), types[i].type));
 	release(arg);
 	return control_result(call, root);
+}
+
+/* ---- application locks ---- */
+
+static int plocks_text(struct mount_server *server, struct control_call *call,
+		       char **text)
+{
+	int err;
+
+	if (!acquire_mounted(server, call))
+		return -EAGAIN;
+	if (!server->parts.membership)
+		err = control_fail(call, -EOPNOTSUPP,
+				   "%s is not clustered: its locks are the "
+				   "kernel's, in /proc/locks",
+				   server->source);
+	else
+		err = applocks_json(
+			membership_applocks(server->parts.membership), text);
+	release(server);
+	if (err == -ESHUTDOWN)
+		control_fail(call, err, "%s is out of the cluster",
+			     server->source);
+	else if (err == -ENOMEM)
+		control_fail(call, err, "out of memory");
+	return err;
+}
+
+static int run_plocks(void *arg, struct control_call *call, const json_t *args)
+{
+	char *text = NULL;
+	int err = control_args(call, args, "{}");
+
+	if (!err)
+		err = plocks_text(arg, call, &text);
+	if (!err)
+		err = control_result(call, json_loads(text, 0, NULL));
+	free(text);
+	return err;
 }
 
 /* ---- tunables ---- */
@@ -363,13 +403,9 @@ static int run_withdraw(void *arg, struct control_call *call,
 }
 
 const struct control_verb mount_verbs[] = {
-	{ "status", run_status },
-	{ "lockdump", run_lockdump },
-	{ "lockstats", run_lockstats },
-	{ "gettune", run_gettune },
-	{ "settune", run_settune },
-	{ "freeze", run_freeze },
-	{ "unfreeze", run_unfreeze },
-	{ "withdraw", run_withdraw },
-	{ NULL, NULL },
+	{ "status", run_status },	{ "lockdump", run_lockdump },
+	{ "lockstats", run_lockstats }, { "plocks", run_plocks },
+	{ "gettune", run_gettune },	{ "settune", run_settune },
+	{ "freeze", run_freeze },	{ "unfreeze", run_unfreeze },
+	{ "withdraw", run_withdraw },	{ NULL, NULL },
 };

@@ -16,6 +16,7 @@ int dlm_main(int argc, char **argv);	       /* ugfs dlm */
 /* mount_cmds.c: ugfs status and so on */
 int status_main(int argc, char **argv);
 int lockdump_main(int argc, char **argv);
+int plocks_main(int argc, char **argv);
 int gettune_main(int argc, char **argv);
 int settune_main(int argc, char **argv);
 int freeze_main(int argc, char **argv);

@@ -46,6 +46,27 @@ done
 wait
 same "F_GETLK" "$(found)" free
 
+# Each node tells who holds and who waits; the calls of its own processes
+inode=$(stat -c %i "$m1/file")
+"$lab" exec 1 "$APPLOCK" hold "$m1/file" posix w 0 1 < in1 > held1 &
+exec {keep1}> in1
+wait_for 20 "a lock" grep -q held held1
+"$lab" exec 2 "$APPLOCK" hold "$m2/file" posix w 0 1 < in2 > held2 \
+	{keep1}>&- &
+exec {keep2}> in2
+is_told() { # is_told NODE PATTERN
+	on "$1" plocks lab:volume > plocks.out && grep -q "$2" plocks.out
+}
+wait_for 20 "the holder" is_told 1 "posix write 0-0  node1 pid [1-9].*[0-9a-f]$"
+wait_for 20 "who waits" is_told 2 "inode $inode set pid [1-9]"
+is_told 1 "node2 pid .* waits$" || is_told 2 "node2 pid .* waits$" ||
+	fail "nobody decides who waits: $(cat plocks.out)"
+on 1 plocks --json lab:volume | grep -q '"answered_at_once"' || fail "no JSON"
+exec {keep1}>&-
+wait_for 20 "the next holder" grep -q held held2
+exec {keep2}>&-
+wait
+
 for kind in posix ofd flock; do
 	for dir in "$m1" "$m2" "$m1" "$m2"; do
 		"$APPLOCK" hammer "$dir/count.$kind" $kind 25 &

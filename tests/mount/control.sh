@@ -48,6 +48,7 @@ done
 same "glocks dumped twice" "$(awk '/^G:/ { print $3 }' dump | sort | uniq -d)" ""
 says "inode" "$UGFS" lockdump --stats mnt
 refused 1 "json" "$UGFS" lockdump --json mnt
+refused 1 "usage" "$UGFS" plocks
 
 # Tunables
 same "demote_secs" "$("$UGFS" gettune mnt demote_secs)" "demote_secs = 300"
