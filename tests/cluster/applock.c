@@ -5,7 +5,8 @@
  *
  *	applock try FILE KIND MODE START LEN	taken, and given back: 0, else 1
  *	applock hold FILE KIND MODE START LEN	waits for it, says "held", keeps
- *						it until its input ends
+ *						it until its input says more, or
+ *						ends
  *	applock get FILE MODE START LEN		says who is in the way
  *	applock hammer FILE KIND ROUNDS		counts in a mapped file FILE.n;
  *						says how often two were inside
@@ -176,16 +177,14 @@ static int try_lock(char **argv)
 static int hold(char **argv)
 {
 	int fd = open_file(argv[0]);
-	char c;
+	char line[16];
 
 	if (lk(fd, kind_of(argv[1]), mode_of(argv[2]) | WAIT, atol(argv[3]),
 	       atol(argv[4])))
 		wrong("hold");
 	printf("held\n");
 	fflush(stdout);
-	while (read(0, &c, 1) > 0)
-		;
-	return 0;
+	return read(0, line, sizeof(line)) < 0;
 }
 
 static int get(char **argv)
