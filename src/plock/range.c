@@ -208,7 +208,7 @@ int range_set(struct ranges *ranges, struct range_table *table,
 
 	if (!range_is_legal(req->start, req->end))
 		return -EINVAL;
-	error = make_room(ranges, req->wait);
+	error = make_room(ranges, req->wait && req->mode != RANGE_NONE);
 	if (error)
 		return error;
 	if (req->mode == RANGE_NONE)

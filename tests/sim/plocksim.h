@@ -81,6 +81,7 @@ struct world {
 	uint64_t seed;
 	struct ug_prng prng;
 	uint64_t now_ns;
+	struct plock_updates out; /* of the step under way */
 	bool trace;
 	bool nomem;
 	/* the profile of the run */

@@ -266,21 +266,21 @@ static void schedule_tick(struct world *w, struct node *n)
 
 int node_step(struct world *w, struct node *n, struct plock_event *event)
 {
-	static struct plock_updates out;
+	struct plock_updates *out = &w->out;
 	int error;
 
 	event->now_ns = w->now_ns;
 	w->steps++;
-	error = step_failing(w, n, event, &out);
-	while (out.more) {
+	error = step_failing(w, n, event, out);
+	while (out->more) {
 		struct plock_event more = { .kind = PLOCK_EV_TICK,
 					    .now_ns = w->now_ns };
 
 		plock_check(n->engine);
-		step_failing(w, n, &more, &out);
+		step_failing(w, n, &more, out);
 	}
 	plock_check(n->engine);
-	carry_out(w, n, &out);
+	carry_out(w, n, out);
 	truth_check_step(w);
 	schedule_tick(w, n);
 	return error;
@@ -649,4 +649,5 @@ void world_end(struct world *w)
 		plock_engine_free(w->nodes[i].engine);
 	}
 	heap_order = 0;
+	plock_updates_free(&w->out);
 }

@@ -389,6 +389,21 @@ static void test_no_memory_changes_nothing(void **state)
 	end(&s);
 }
 
+/* F_SETLKW with F_UNLCK is an unlock: it takes no memory to wait. */
+static void test_unlock_that_may_wait(void **state)
+{
+	struct story s;
+
+	(void)state;
+	begin(&s);
+	assert_int_equal(try(&s, 0, 1, RANGE_WRITE, 0, 99), 0);
+	assert_int_equal(ranges_reserve(s.ranges, 1), 0);
+	nomem_after = 0;
+	assert_int_equal(wait(&s, 0, 1, RANGE_NONE, 40, 49), 0);
+	nomem_after = -1;
+	end(&s);
+}
+
 static void test_get(void **state)
 {
 	struct range_request req;
@@ -428,6 +443,7 @@ int main(void)
 		cmocka_unit_test(test_ofd_has_no_deadlock),
 		cmocka_unit_test(test_flock_conversion),
 		cmocka_unit_test(test_no_memory_changes_nothing),
+		cmocka_unit_test(test_unlock_that_may_wait),
 		cmocka_unit_test(test_get),
 	};
 
