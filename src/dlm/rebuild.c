@@ -80,12 +80,13 @@ void rebuild_forget_gone(struct dlm_engine *engine, int32_t nodeid)
 	}
 }
 
+/* Also where none is known yet: the answer that names it may be saved. */
 void rebuild_doubt_masters(struct dlm_engine *engine)
 {
 	struct rsb *rsb;
 
 	cds_list_for_each_entry (rsb, &engine->keep, list) {
-		if (rsb->master && !rsb_is_master(engine, rsb))
+		if (!rsb_is_master(engine, rsb))
 			rsb->flags |= RES_UNPROVED;
 	}
 }

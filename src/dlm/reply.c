@@ -61,16 +61,18 @@ static void request_overlap(struct dlm_engine *engine, struct lkb *lkb,
 }
 
 /*
- * Of two requests under way to a master that has just forgotten the resource,
- * the first comes back, and the master counts as unknown; the second can find
- * it there again, since the directory node has asked in between.
+ * Who has our lock is the master, whatever we heard since we asked. Of two
+ * requests under way to a master that has just forgotten the resource, the
+ * first comes back, and the directory is asked; it may name another. By the
+ * time the second arrives, that one may have forgotten as well, and the old one
+ * be the master again.
  */
 static void request_accepted(struct dlm_engine *engine, struct lkb *lkb,
 			     int32_t from, const struct dlm_lockmsg *m)
 {
 	struct rsb *rsb = lkb->rsb;
 
-	if (!rsb->master)
+	if (!rsb_is_master(engine, rsb))
 		rsb->master = from;
 	lkb->remid = m->lkid;
 	rsb->flags &= (uint8_t)~RES_UNPROVED;
