@@ -69,6 +69,17 @@ int op_listxattr(struct op *op)
 	return answer(op, op->req->getxattr.size, n);
 }
 
+/*
+ * The kernel takes another ctime for granted, but not that the inode has more
+ * blocks now, or less. This notification never waits (docs/spec/fuse.md 4.2).
+ */
+static int changed(struct op *op, int err)
+{
+	if (!err)
+		fuse_conn_inval_attr(op->front->conn, op->req->nodeid);
+	return err;
+}
+
 int op_setxattr(struct op *op)
 {
 	const struct fuse_setxattr_in *in = &op->req->setxattr;
@@ -85,7 +96,7 @@ int op_setxattr(struct op *op)
 		err = fs_setxattr(&op->fs_req, ip, op->req->name.text,
 				  op->req->data, op->req->data_len, flags);
 	inode_put(ip);
-	return err;
+	return changed(op, err);
 }
 
 int op_removexattr(struct op *op)
@@ -99,5 +110,5 @@ int op_removexattr(struct op *op)
 	if (ip)
 		err = fs_removexattr(&op->fs_req, ip, op->req->name.text);
 	inode_put(ip);
-	return err;
+	return changed(op, err);
 }
