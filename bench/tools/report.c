@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * report.c - report PARAMETERS TARGETS JSON [COLUMN...] < SAMPLES: medians and
- * ratios.
+ * report.c - report [--markdown] PARAMETERS TARGETS JSON [COLUMN...] < SAMPLES:
+ * medians and ratios.
  *
  * Samples are lines of fields separated by tabs:
  *
@@ -16,7 +16,8 @@
  * where the yardstick is ext4, emptyfs, or "-" for the value itself. A target
  * is "met", or reached by so many percent.
  *
- * With columns it is one table, with a column for each of these file systems.
+ * With columns it is one table, with a column for each of these file systems,
+ * as Markdown if wanted.
  * The table of a target is a column then, and its yardstick another one.
  */
 #include <jansson.h>
@@ -62,6 +63,7 @@ static const struct table tables[] = {
 	  "emptyfs-own", "ugfs-own", "emptyfs" },
 };
 
+static bool markdown;
 static struct list samples = { .item_bytes = sizeof(struct sample) };
 static struct list targets = { .item_bytes = sizeof(struct target) };
 
@@ -300,24 +302,38 @@ static void print_wide_row(const struct sample *first, char **columns)
 	const struct target *t = targets.items;
 	char text[32];
 
-	printf("%-28s %-7s", first->row, first->unit);
+	printf(markdown ? "| %s | %s" : "%-28s %-7s", first->row, first->unit);
 	for (char **column = columns; *column; column++)
-		printf(" %11s", format_value(text, sizeof(text),
-					     median(first->row, *column)));
+		printf(markdown ? " | %s" : " %11s",
+		       format_value(text, sizeof(text),
+				    median(first->row, *column)));
+	if (markdown)
+		printf(" |");
 	for (size_t i = 0; i < targets.count; i++)
 		if (!strcmp(t[i].row, first->row))
 			print_target(&t[i], column_reaches(first->row, &t[i]));
-	putchar('\n');
+	puts(markdown ? " |" : "");
+}
+
+static void print_head(char **columns)
+{
+	printf(markdown ? "\n| %s | %s" : "\n%-28s %-7s", "medians", "unit");
+	for (char **column = columns; *column; column++)
+		printf(markdown ? " | %s" : " %11s", *column);
+	puts(markdown ? " | target |" : "  target");
+	if (!markdown)
+		return;
+	printf("| --- | ---");
+	for (char **column = columns; *column; column++)
+		printf(" | ---:");
+	puts(" | --- |");
 }
 
 static void print_columns(char **columns)
 {
 	const struct sample *s = samples.items;
 
-	printf("\n%-28s %-7s", "medians", "unit");
-	for (char **column = columns; *column; column++)
-		printf(" %11s", *column);
-	puts("  target");
+	print_head(columns);
 	for (size_t i = 0; i < samples.count; i++)
 		if (is_first_of_row(i))
 			print_wide_row(&s[i], columns);
@@ -343,8 +359,14 @@ int main(int argc, char **argv)
 {
 	json_t *root = json_object(), *parameters = json_object();
 
+	if (argc > 1 && !strcmp(argv[1], "--markdown")) {
+		markdown = true;
+		argv++;
+		argc--;
+	}
 	if (argc < 4) {
-		fputs("usage: report PARAMETERS TARGETS JSON [COLUMN...] < "
+		fputs("usage: report [--markdown] PARAMETERS TARGETS JSON "
+		      "[COLUMN...] < "
 		      "SAMPLES\n",
 		      stderr);
 		return 2;
