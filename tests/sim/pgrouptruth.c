@@ -192,6 +192,9 @@ static void compare(struct told *t, const struct proc *p)
 	if (p->close_ctx || (p->calling && !(lock && p->op.wait)))
 		fail(t->w, "ctx %llu is not answered",
 		     (unsigned long long)p->ctx);
+	if (p->calling && p->cancelled)
+		fail(t->w, "ctx %llu is interrupted, and waits",
+		     (unsigned long long)p->ctx);
 	if (p->calling && !is_in_the_way(t->w, p))
 		fail(t->w, "ctx %llu waits for nothing",
 		     (unsigned long long)p->ctx);

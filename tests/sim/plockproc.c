@@ -203,7 +203,7 @@ void proc_act(struct world *w, unsigned node)
 	if (is_not_its_turn(w, node))
 		return;
 	if (p->calling && !waits && !p->close_ctx && !w->quiet &&
-	    p->op.kind == PLOCK_SET && chance(w, 20))
+	    p->op.kind == PLOCK_SET && chance(w, w->group ? 60 : 20))
 		close_behind(w, p);
 	if (p->close_ctx)
 		return;
