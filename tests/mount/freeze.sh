@@ -30,6 +30,8 @@ for i in $(seq 200); do
 done
 rm mnt/full/[1-9]*
 refused 32 "not frozen" "$UGFS" unfreeze mnt
+# The kernel does not ask FUSE file systems, and must not seem to have frozen one.
+refused 1 "not supported" fsfreeze --freeze mnt
 
 # With programs at work
 writer() {
