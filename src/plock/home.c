@@ -187,8 +187,12 @@ static void settle_file(struct plock_engine *engine, struct file *file)
 
 	if (home_of(engine, file->number) != engine->config.node)
 		return;
-	lost = file->home_stale && !member_is(engine, file->home_node);
-	if (file->home_stale)
+	/*
+	 * Nobody has claimed it: whom we knew has died, or has given it to one
+	 * that has, or would forget it.
+	 */
+	lost = file->home_stale;
+	if (lost)
 		file->home_node = 0;
 	file->home_stale = false;
 	if (file->home_node && file->role == FILE_REBUILT) {

@@ -10,9 +10,10 @@
  *
  * Only X and N may have locks of the file, and nobody may wait: so no third
  * member has anything to lose, and N has its own locks and the answers to all
- * of its calls before TABLE comes, on the same link. Until TAKEN comes X keeps
- * all, and goes on if N dies or is in another epoch. X does not say DONE in a
- * new epoch before it knows, so the home does not miss a claim.
+ * of its calls before TABLE comes, on the same link: also those of waits that
+ * have just ended. Until TAKEN comes X keeps all, and goes on if N dies or is
+ *in another epoch. X does not say DONE in a new epoch before it knows, so the
+ *home does not miss a claim.
  */
 #include <errno.h>
 #include <string.h>
@@ -135,6 +136,7 @@ static bool may_move(const struct plock_engine *engine, const struct file *file,
 
 	if (!engine->settled || file->role != FILE_SERVES || file->closed ||
 	    file->lent_count || !list_empty(&file->parked) ||
+	    range_has_done(engine->ranges) ||
 	    engine->now_ns - file->serves_since_ns < engine->config.stay_ns)
 		return false;
 	for (unsigned t = 0; t < PLOCK_TABLES; t++) {

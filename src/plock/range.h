@@ -166,6 +166,7 @@ struct range_done {
 };
 
 bool range_next_done(struct ranges *ranges, struct range_done *out);
+bool range_has_done(const struct ranges *ranges);
 
 /* What the owner holds in this table. */
 bool range_holds(const struct ranges *ranges, const struct range_table *table,

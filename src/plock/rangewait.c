@@ -351,6 +351,11 @@ void wait_drop(struct ranges *ranges, uint32_t id)
 	pool_give(&ranges->waits, id);
 }
 
+bool range_has_done(const struct ranges *ranges)
+{
+	return ranges->done_first != 0;
+}
+
 bool range_next_done(struct ranges *ranges, struct range_done *out)
 {
 	uint32_t id = ranges->done_first;

@@ -317,6 +317,74 @@ static void test_early_unlock_without_memory(void **state)
 	end(&s);
 }
 
+/*
+ * We are the home of a file that member 2 serialised. It has given it to member
+ * 3, which died before we heard of that: in the new epoch nobody claims it, and
+ * what member 3 holds is not known.
+ */
+static void test_home_missed_a_move(void **state)
+{
+	static const uint64_t nodes[] = { 1, 2 }, gone[] = { 3 };
+	struct plock_event without_3 = { .kind = PLOCK_EV_MEMBERS,
+					 .members = { .epoch = 2,
+						      .nodes = nodes,
+						      .count = 2,
+						      .gone = gone,
+						      .gone_count = 1 } };
+	struct plock_msg acquire = {
+		.type = PLOCK_MSG_ACQUIRE, .from = 2, .epoch = 1, .number = 5000
+	};
+	struct story s;
+
+	(void)state;
+	begin(&s);
+	do {
+		acquire.number++;
+		assert_int_equal(say(&s, acquire), 0);
+	} while (!count(&s, PLOCK_MSG_SERVES, 0));
+	assert_int_equal(step(&s, &without_3), 0);
+	assert_int_equal(say_done(&s, 2, 2), 0);
+	call(&s, acquire.number, RANGE_WRITE);
+	assert_int_equal(answers(&s), 0);
+	released(&s, 3);
+	assert_int_equal(answers(&s), 1);
+	end(&s);
+}
+
+/*
+ * The last call of a window that says "move it to member 2" ends two waits, one
+ * of ours and one of member 2: that one's answer must be there before the file.
+ */
+static void test_no_move_before_answers(void **state)
+{
+	struct plock_msg op;
+	struct story s;
+
+	(void)state;
+	begin(&s);
+	call(&s, s.served, RANGE_NONE);
+	assert_int_equal(say(&s, op_of_2(&s, 50, RANGE_WRITE, 0, 9)), 0);
+	call(&s, s.served, RANGE_READ);
+	assert_int_equal(answers(&s), 0);
+	op = op_of_2(&s, 51, RANGE_READ, 0, 9);
+	op.op.owner = 8;
+	op.op.wait = true;
+	assert_int_equal(say(&s, op), 0);
+	assert_int_equal(s.out.count, 0);
+	s.now_ns += PLOCK_STAY_NS;
+	for (unsigned i = 1; i < MOVE_WINDOW; i++) {
+		op = op_of_2(&s, 51 + i, RANGE_NONE, 0, 9);
+		op.op.owner = 9;
+		assert_int_equal(say(&s, op), 0);
+		assert_int_equal(count(&s, PLOCK_MSG_RESULT, 0), 1);
+	}
+	assert_int_equal(say(&s, op_of_2(&s, 99, RANGE_NONE, 0, 9)), 0);
+	assert_int_equal(answers(&s), 1);
+	assert_int_equal(count(&s, PLOCK_MSG_RESULT, 0), 2);
+	assert_int_equal(count(&s, PLOCK_MSG_TABLE, 0), 0);
+	end(&s);
+}
+
 /* What was asked of us as the home is answered in the step that asks. */
 static void test_own_home_after_quorum(void **state)
 {
@@ -348,6 +416,8 @@ int main(void)
 		cmocka_unit_test(test_call_while_released),
 		cmocka_unit_test(test_early_unlock_without_memory),
 		cmocka_unit_test(test_own_home_after_quorum),
+		cmocka_unit_test(test_home_missed_a_move),
+		cmocka_unit_test(test_no_move_before_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
