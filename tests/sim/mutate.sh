@@ -38,7 +38,7 @@ for source in "$work"/src/dlm/*.c "$work"/src/base/{assert,log}.c; do
 	compile_engine "$source" || exit 2
 done
 # As tests/sim/meson.build has them: others in that folder are of other simulators.
-for source in blocks check client faults journals members nomem sim world; do
+for source in blocks check client faults journals members nomem run sim world; do
 	compile "$top/tests/sim/$source.c" "$work/sim" || exit 2
 done
 for source in "$top"/tests/unit/dlm/*.c; do

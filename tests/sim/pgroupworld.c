@@ -14,6 +14,7 @@
 
 #include "base/compiler.h"
 #include "pgroupsim.h"
+#include "queue.h"
 
 enum kind {
 	EV_NONE,
@@ -33,8 +34,7 @@ enum kind {
 };
 
 struct event {
-	uint64_t at_ns;
-	uint64_t order;
+	struct queued q;
 	enum kind kind;
 	unsigned place; /* of the member */
 	uint64_t node;	/* its incarnation; 0: any */
@@ -57,9 +57,6 @@ struct outbox {
 
 struct gnode gnodes[NODES_MAX + 1];
 
-static struct event **heap;
-static size_t heap_count, heap_space;
-static uint64_t heap_order;
 static struct entry *entries;
 static size_t entry_count, entry_space;
 static struct outbox outboxes[NODES_MAX + 1];
@@ -69,53 +66,21 @@ static struct pgroup_config config;
 
 /* Events */
 
-static bool before(const struct event *a, const struct event *b)
+static struct event *event_at(size_t i)
 {
-	if (a->at_ns != b->at_ns)
-		return a->at_ns < b->at_ns;
-	return a->order < b->order;
+	return (struct event *)queue_at(i);
 }
 
 static struct event *post(uint64_t at_ns, enum kind kind, unsigned place,
 			  uint64_t node)
 {
 	struct event *e = calloc(1, sizeof(*e));
-	size_t i = heap_count++;
 
-	*e = (struct event){ .at_ns = at_ns,
-			     .order = heap_order++,
-			     .kind = kind,
-			     .place = place,
-			     .node = node };
-	if (heap_count > heap_space) {
-		heap_space = heap_space ? heap_space * 2 : 256;
-		heap = realloc(heap, heap_space * sizeof(*heap));
-	}
-	while (i && before(e, heap[(i - 1) / 2])) {
-		heap[i] = heap[(i - 1) / 2];
-		i = (i - 1) / 2;
-	}
-	heap[i] = e;
+	*e = (struct event){
+		.q.at_ns = at_ns, .kind = kind, .place = place, .node = node
+	};
+	queue_put(&e->q);
 	return e;
-}
-
-static struct event *take(void)
-{
-	struct event *first = heap[0], *last = heap[--heap_count];
-	size_t i = 0;
-
-	for (;;) {
-		size_t c = 2 * i + 1;
-
-		if (c + 1 < heap_count && before(heap[c + 1], heap[c]))
-			c++;
-		if (c >= heap_count || before(last, heap[c]))
-			break;
-		heap[i] = heap[c];
-		i = c;
-	}
-	heap[i] = last;
-	return first;
 }
 
 void fail(const struct world *w, const char *fmt, ...)
@@ -622,10 +587,10 @@ static void happen(struct world *w, struct event *e)
 
 void gworld_run(struct world *w, uint64_t until_ns)
 {
-	while (heap_count && heap[0]->at_ns <= until_ns) {
-		struct event *e = take();
+	while (queue_count() && queue_at(0)->at_ns <= until_ns) {
+		struct event *e = (struct event *)queue_take();
 
-		w->now_ns = e->at_ns;
+		w->now_ns = e->q.at_ns;
 		happen(w, e);
 		free(e);
 	}
@@ -696,9 +661,9 @@ void gworld_heal(struct world *w)
 {
 	struct pgroup_event event = { .kind = PGROUP_EV_TUNE };
 
-	for (size_t i = 0; i < heap_count; i++) {
-		if (heap[i]->kind >= EV_KILL)
-			heap[i]->kind = EV_NONE;
+	for (size_t i = 0; i < queue_count(); i++) {
+		if (event_at(i)->kind >= EV_KILL)
+			event_at(i)->kind = EV_NONE;
 	}
 	config.tune.rate_limit = 0;
 	event.tune = config.tune;
@@ -721,8 +686,8 @@ bool gworld_is_quiet(const struct world *w)
 
 void gworld_end(struct world *w)
 {
-	while (heap_count)
-		free(take());
+	while (queue_count())
+		free(queue_take());
 	for (size_t i = 0; i < entry_count; i++)
 		free((void *)entries[i].msg.records);
 	entry_count = 0;
@@ -737,5 +702,5 @@ void gworld_end(struct world *w)
 		pgroup_engine_free(gnodes[i].engine);
 		outboxes[i].first = 0;
 	}
-	heap_order = 0;
+	queue_reset();
 }

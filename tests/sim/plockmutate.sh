@@ -27,7 +27,7 @@ compile() {		# compile SOURCE FOLDER: its object is named after it
 for source in "$work"/src/plock/*.c "$work"/src/base/{assert,crc,log}.c; do
 	compile "$source" "$work/engine" || exit 2
 done
-for source in "$top"/tests/sim/p{lock,group}*.c "$top"/tests/sim/nomem.c; do
+for source in "$top"/tests/sim/p{lock,group}*.c "$top"/tests/sim/{nomem,queue,run}.c; do
 	compile "$source" "$work/sim" || exit 2
 done
 for source in "$top"/tests/unit/plock/*.c; do
@@ -40,7 +40,7 @@ link_mutant() {
 
 	$cc $flags -o "$work/mutant" "$work"/engine/*.o "$own"sim.o \
 		"$own"world.o $([ "$1" = plock ] || echo "$own"truth.o) \
-		"$work"/sim/{plockproc,plocktruth,nomem}.o $wrap -lpthread -lz
+		"$work"/sim/{plockproc,plocktruth,nomem,queue,run}.o $wrap -lpthread -lz
 }
 
 # The name of the first unit test that fails; false: all pass.

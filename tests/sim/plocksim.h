@@ -6,7 +6,9 @@
  * come from one seed.
  *
  *   plocksim.c     runs: faults, then peace, then everything given back
- *   plockworld.c   the queue, links, members, faults
+ *   plockworld.c   links, members, faults
+ *   queue.c        what happens next
+ *   run.c          the command line
  *   plockproc.c    processes that lock, and what they must never be told
  *   plocktruth.c   what must hold: all the time, and when nothing moves
  *

@@ -12,6 +12,7 @@
 
 #include "base/compiler.h"
 #include "plocksim.h"
+#include "queue.h"
 
 enum kind {
 	EV_NONE,
@@ -30,8 +31,7 @@ enum kind {
 };
 
 struct event {
-	uint64_t at_ns;
-	uint64_t order;
+	struct queued q;
 	enum kind kind;
 	unsigned place; /* of the node */
 	uint64_t node;	/* its incarnation; 0: any */
@@ -46,58 +46,23 @@ struct event {
 	unsigned gone_count;
 };
 
-static struct event **heap;
-static size_t heap_count, heap_space;
-static uint64_t heap_order;
-
-static bool before(const struct event *a, const struct event *b)
+static struct event *event_at(size_t i)
 {
-	if (a->at_ns != b->at_ns)
-		return a->at_ns < b->at_ns;
-	return a->order < b->order;
+	return (struct event *)queue_at(i);
 }
 
 static void put(const struct event *event)
 {
 	struct event *e = malloc(sizeof(*e));
-	size_t i = heap_count++;
 
 	*e = *event;
-	e->order = heap_order++;
-	if (heap_count > heap_space) {
-		heap_space = heap_space ? heap_space * 2 : 256;
-		heap = realloc(heap, heap_space * sizeof(*heap));
-	}
-	while (i && before(e, heap[(i - 1) / 2])) {
-		heap[i] = heap[(i - 1) / 2];
-		i = (i - 1) / 2;
-	}
-	heap[i] = e;
-}
-
-static struct event *take(void)
-{
-	struct event *first = heap[0], *last = heap[--heap_count];
-	size_t i = 0;
-
-	for (;;) {
-		size_t c = 2 * i + 1;
-
-		if (c + 1 < heap_count && before(heap[c + 1], heap[c]))
-			c++;
-		if (c >= heap_count || before(last, heap[c]))
-			break;
-		heap[i] = heap[c];
-		i = c;
-	}
-	heap[i] = last;
-	return first;
+	queue_put(&e->q);
 }
 
 static void post(uint64_t at_ns, enum kind kind, unsigned place, uint64_t node)
 {
 	struct event e = {
-		.at_ns = at_ns, .kind = kind, .place = place, .node = node
+		.q.at_ns = at_ns, .kind = kind, .place = place, .node = node
 	};
 
 	put(&e);
@@ -132,8 +97,8 @@ unsigned world_messages(void)
 {
 	unsigned count = 0;
 
-	for (size_t i = 0; i < heap_count; i++)
-		count += heap[i]->kind == EV_MESSAGE;
+	for (size_t i = 0; i < queue_count(); i++)
+		count += event_at(i)->kind == EV_MESSAGE;
 	return count;
 }
 
@@ -199,9 +164,9 @@ static void send_out(struct world *w, struct node *n,
 		       (unsigned long long)msg->gen,
 		       (unsigned long long)msg->id,
 		       (unsigned long long)msg->node, msg->status);
-	e.at_ns = w->now_ns + delay(w);
-	e.at_ns = UG_MAX(e.at_ns, w->link_ns[from][to] + 1);
-	w->link_ns[from][to] = e.at_ns;
+	e.q.at_ns = w->now_ns + delay(w);
+	e.q.at_ns = UG_MAX(e.q.at_ns, w->link_ns[from][to] + 1);
+	w->link_ns[from][to] = e.q.at_ns;
 	e.msg = malloc(sizeof(*msg));
 	*e.msg = *msg;
 	put(&e);
@@ -214,10 +179,11 @@ static void cut_links(struct world *w, uint64_t node)
 
 	for (unsigned i = 1; i <= w->node_count; i++)
 		until[i] = w->now_ns + (chance(w, 50) ? 0 : delay(w));
-	for (size_t i = 0; i < heap_count; i++) {
-		if (heap[i]->kind == EV_MESSAGE && heap[i]->from == node &&
-		    heap[i]->at_ns > until[heap[i]->place])
-			heap[i]->kind = EV_NONE;
+	for (size_t i = 0; i < queue_count(); i++) {
+		if (event_at(i)->kind == EV_MESSAGE &&
+		    event_at(i)->from == node &&
+		    event_at(i)->q.at_ns > until[event_at(i)->place])
+			event_at(i)->kind = EV_NONE;
 	}
 }
 
@@ -322,9 +288,9 @@ static void member_event(struct world *w, struct node *n, struct event *e)
 {
 	e->place = (unsigned)(n - w->nodes);
 	e->node = n->node;
-	e->at_ns = w->now_ns + delay(w);
-	e->at_ns = UG_MAX(e->at_ns, n->member_ns + 1);
-	n->member_ns = e->at_ns;
+	e->q.at_ns = w->now_ns + delay(w);
+	e->q.at_ns = UG_MAX(e->q.at_ns, n->member_ns + 1);
+	n->member_ns = e->q.at_ns;
 	put(e);
 }
 
@@ -410,17 +376,18 @@ static void give_members(struct world *w, struct node *n, struct event *e)
 	event.members.gone = e->gone;
 	event.members.gone_count = e->gone_count;
 	/* Links to those who are gone are closed before. */
-	for (size_t i = 0; i < heap_count; i++) {
+	for (size_t i = 0; i < queue_count(); i++) {
 		bool known = false;
 
-		if (heap[i]->kind != EV_MESSAGE || heap[i]->node != n->node)
+		if (event_at(i)->kind != EV_MESSAGE ||
+		    event_at(i)->node != n->node)
 			continue;
 		for (unsigned m = 0; m < w->dead_count; m++)
-			known |= heap[i]->from == w->dead[m].node;
+			known |= event_at(i)->from == w->dead[m].node;
 		for (unsigned m = 0; m < e->count; m++)
-			known &= heap[i]->from != e->nodes[m];
+			known &= event_at(i)->from != e->nodes[m];
 		if (known)
-			heap[i]->kind = EV_NONE;
+			event_at(i)->kind = EV_NONE;
 	}
 	if (node_step(w, n, &event))
 		fail(w, "members are refused");
@@ -530,10 +497,10 @@ static void happen(struct world *w, struct event *e)
 
 void world_run(struct world *w, uint64_t until_ns)
 {
-	while (heap_count && heap[0]->at_ns <= until_ns) {
-		struct event *e = take();
+	while (queue_count() && queue_at(0)->at_ns <= until_ns) {
+		struct event *e = (struct event *)queue_take();
 
-		w->now_ns = e->at_ns;
+		w->now_ns = e->q.at_ns;
 		happen(w, e);
 		free(e->msg);
 		free(e);
@@ -612,9 +579,9 @@ void world_untune(struct world *w)
 void world_heal(struct world *w)
 {
 	(void)w;
-	for (size_t i = 0; i < heap_count; i++) {
-		if (heap[i]->kind >= EV_KILL)
-			heap[i]->kind = EV_NONE;
+	for (size_t i = 0; i < queue_count(); i++) {
+		if (event_at(i)->kind >= EV_KILL)
+			event_at(i)->kind = EV_NONE;
 	}
 }
 
@@ -629,8 +596,8 @@ bool world_is_settled(const struct world *w)
 
 void world_end(struct world *w)
 {
-	while (heap_count) {
-		struct event *e = take();
+	while (queue_count()) {
+		struct event *e = (struct event *)queue_take();
 
 		free(e->msg);
 		free(e);
@@ -648,6 +615,6 @@ void world_end(struct world *w)
 		w->delayed += counts.delayed;
 		plock_engine_free(w->nodes[i].engine);
 	}
-	heap_order = 0;
+	queue_reset();
 	plock_updates_free(&w->out);
 }

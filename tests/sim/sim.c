@@ -7,13 +7,12 @@
  * Seeds run from --seed upwards. Safety is checked all the time, the rest when
  * nothing has been asked for a while and no fault is left (check.c).
  */
-#include <getopt.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/compiler.h"
+#include "run.h"
 #include "sim.h"
 
 struct totals {
@@ -21,17 +20,7 @@ struct totals {
 		held_back;
 };
 
-static uint64_t seed_under_way;
-
 /* An assertion of the engine has failed: say how to see it again. */
-static void on_abort(int signal)
-{
-	(void)signal;
-	printf("FAILED: the engine has aborted; replay: --seed %llu --trace\n",
-	       (unsigned long long)seed_under_way);
-	fflush(stdout);
-}
-
 /*
  * Nothing may be under way, either: what has been idle for long is forgotten
  * without anybody asking for it, and until the REMOVE has come the directory
@@ -76,13 +65,14 @@ static void wait_for_drain(struct world *w)
 		     clients_left(w));
 }
 
-static void one_schedule(uint64_t seed, bool trace, struct totals *totals)
+static struct totals totals;
+
+static void one_schedule(uint64_t seed, bool trace)
 {
 	static struct world world;
 	struct world *w = &world;
 
 	memset(w, 0, sizeof(*w));
-	seed_under_way = seed;
 	w->trace = trace;
 	world_setup(w, seed);
 	world_run(w, world_run_ns(w));
@@ -98,57 +88,25 @@ static void one_schedule(uint64_t seed, bool trace, struct totals *totals)
 	world_run(w, w->now_ns + 5 * SEC);
 	check_empty(w);
 	world_end(w);
-	totals->steps += w->steps;
-	totals->operations += w->operations;
-	totals->grants += w->grants;
-	totals->recoveries += w->recoveries;
-	totals->faults += w->faults;
-	totals->nomems += w->nomems;
-	totals->held_back += w->held_back;
-}
-
-static void usage(void)
-{
-	printf("usage: sim [--runs N] [--seed N] [--trace]\n");
-	exit(2);
+	totals.steps += w->steps;
+	totals.operations += w->operations;
+	totals.grants += w->grants;
+	totals.recoveries += w->recoveries;
+	totals.faults += w->faults;
+	totals.nomems += w->nomems;
+	totals.held_back += w->held_back;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "runs", required_argument, NULL, 'r' },
-		{ "seed", required_argument, NULL, 's' },
-		{ "trace", no_argument, NULL, 't' },
-		{ 0 },
-	};
-	uint64_t runs = 1, seed = 1;
-	struct totals totals = { 0 };
-	bool trace = false;
-	int option;
-
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option == 'r')
-			runs = strtoull(optarg, NULL, 0);
-		else if (option == 's')
-			seed = strtoull(optarg, NULL, 0);
-		else if (option == 't')
-			trace = true;
-		else
-			usage();
-	}
-	signal(SIGABRT, on_abort);
-	for (uint64_t i = 0; i < runs; i++)
-		one_schedule(seed + i, trace, &totals);
-	printf("%llu schedules from seed %llu: %llu steps, %llu calls, %llu "
-	       "grants, %llu recoveries, %llu faults, %llu times no memory, "
-	       "%llu messages held back\n",
-	       (unsigned long long)runs, (unsigned long long)seed,
-	       (unsigned long long)totals.steps,
-	       (unsigned long long)totals.operations,
-	       (unsigned long long)totals.grants,
-	       (unsigned long long)totals.recoveries,
-	       (unsigned long long)totals.faults,
-	       (unsigned long long)totals.nomems,
-	       (unsigned long long)totals.held_back);
+	run_schedules(argc, argv, "sim", one_schedule);
+	run_print("steps", totals.steps);
+	run_print("calls", totals.operations);
+	run_print("grants", totals.grants);
+	run_print("recoveries", totals.recoveries);
+	run_print("faults", totals.faults);
+	run_print("times no memory", totals.nomems);
+	run_print("messages held back", totals.held_back);
+	printf("\n");
 	return 0;
 }

@@ -13,6 +13,7 @@
  *   client.c   processes that lock, and what they must never be told
  *   check.c    what must hold when nothing moves any more
  *   nomem.c    allocations that fail
+ *   run.c      the command line
  *
  * Links are what TCP with the membership layer gives: in order, without loss
  * between two members, at a stand while the connection is lost; what a killed
