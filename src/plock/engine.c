@@ -326,7 +326,7 @@ static int receive(struct plock_engine *engine, const struct plock_msg *msg)
 		msg->type == PLOCK_MSG_PROBE ? PLOCK_HOPS : PLOCK_RECORDS;
 
 	if (msg->from == engine->config.node || msg->count > most ||
-	    msg->at >= PLOCK_HOPS || msg->op.table >= PLOCK_TABLES)
+	    msg->at > msg->count || msg->op.table >= PLOCK_TABLES)
 		return -EBADMSG;
 	return plock_handle(engine, msg);
 }

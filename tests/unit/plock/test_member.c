@@ -317,6 +317,32 @@ static void test_early_unlock_without_memory(void **state)
 	end(&s);
 }
 
+/* The verdict on the longest deadlock that a probe can describe. */
+static void test_longest_deadlock(void **state)
+{
+	struct plock_msg probe = { .type = PLOCK_MSG_PROBE,
+				   .from = 2,
+				   .epoch = 1,
+				   .status = 3,
+				   .confirm = true,
+				   .count = PLOCK_HOPS,
+				   .at = PLOCK_HOPS };
+	struct story s;
+
+	(void)state;
+	begin(&s);
+	call(&s, s.served, RANGE_NONE);
+	assert_int_equal(say(&s, op_of_2(&s, 50, RANGE_WRITE, 0, 9)), 0);
+	call_of(&s, s.served, 5, RANGE_WRITE);
+	assert_int_equal(s.out.count, 0);
+	probe.hops[0].who = (struct range_owner){ 1, 5 };
+	probe.hops[0].id = s.call_id;
+	assert_int_equal(say(&s, probe), 0);
+	assert_int_equal(s.out.count, 1);
+	assert_int_equal(s.out.list[0].answer.status, -EDEADLK);
+	end(&s);
+}
+
 /*
  * We are the home of a file that member 2 serialised. It has given it to member
  * 3, which died before we heard of that: in the new epoch nobody claims it, and
@@ -416,6 +442,7 @@ int main(void)
 		cmocka_unit_test(test_call_while_released),
 		cmocka_unit_test(test_early_unlock_without_memory),
 		cmocka_unit_test(test_own_home_after_quorum),
+		cmocka_unit_test(test_longest_deadlock),
 		cmocka_unit_test(test_home_missed_a_move),
 		cmocka_unit_test(test_no_move_before_answers),
 	};
