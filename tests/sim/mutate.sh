@@ -175,9 +175,18 @@ fault old-request-of-directory-node-trusted master.c \
 	'from == dir && !engine->old_message' 'from == dir'
 fault claim-of-the-master-ignored directory.c \
 	'correct_master(rsb, engine->config.nodeid, from);' ''
+fault told-master-outlives-accepted-request reply.c \
+	'if (!rsb_is_master(engine, rsb))
+		rsb->master = from;' 'if (!rsb->master)
+		rsb->master = from;'
+fault unknown-master-not-doubted rebuild.c \
+	'if (!rsb_is_master(engine, rsb))
+			rsb->flags |= RES_UNPROVED;' \
+	'if (rsb->master && !rsb_is_master(engine, rsb))
+			rsb->flags |= RES_UNPROVED;'
 fault accepted-request-proves-nothing reply.c \
-	'if (!rsb->master)
-		rsb->master = from;' ''
+	'rsb->master = from;
+	lkb->remid = m->lkid;' 'lkb->remid = m->lkid;'
 fault unlock-over-conversion-writes unlock.c \
 	'if (lkb->wait_type == DLM_MSG_CONVERT)
 		unlock_writes_nothing(lkb);' ''

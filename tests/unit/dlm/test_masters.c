@@ -14,6 +14,22 @@
 
 #include "ring.h"
 
+/*
+ * Node 3 masters the name and node 1 knows it; nobody has a lock any more, but
+ * the unlock of node 1 is still on its way.
+ */
+static void use_and_give_back(struct ring *r, const char *name)
+{
+	uint32_t m, nl;
+
+	ring_lock(r, 3, name, LKM_NL, 0, NULL, &m);
+	ring_settle(r);
+	ring_lock(r, 1, name, LKM_NL, 0, NULL, &nl);
+	ring_settle(r);
+	ring_unlock(r, 3, m, 0, NULL);
+	ring_unlock(r, 1, nl, 0, NULL);
+}
+
 /* REMOVE crosses the directory node's own REQUEST (spec 2.7). */
 static void test_remove_crosses_request(void **state)
 {
@@ -47,15 +63,10 @@ static void test_master_forgets_between_requests(void **state)
 {
 	struct ring *r = ring_new(3);
 	const char *name = ring_name(3, 2);
-	uint32_t m, nl, a, b, c;
+	uint32_t a, b, c;
 
 	(void)state;
-	ring_lock(r, 3, name, LKM_NL, 0, NULL, &m);
-	ring_settle(r);
-	ring_lock(r, 1, name, LKM_NL, 0, NULL, &nl);
-	ring_settle(r);
-	ring_unlock(r, 3, m, 0, NULL);
-	ring_unlock(r, 1, nl, 0, NULL);
+	use_and_give_back(r, name);
 	ring_lock(r, 1, name, LKM_NL, 0, NULL, &a);
 	assert_true(ring_deliver(r, 1, 3)); /* the unlock: idle there */
 	ring_tick(r, DLM_TOSS_NS);
@@ -99,15 +110,10 @@ static void test_old_request_of_the_new_directory_node(void **state)
 {
 	struct ring *r = ring_new(4);
 	const char *name = name_at(3, 12); /* node 4 of 4, 1 of 3 */
-	uint32_t m, nl, a, t, x;
+	uint32_t a, t, x;
 
 	(void)state;
-	ring_lock(r, 3, name, LKM_NL, 0, NULL, &m);
-	ring_settle(r);
-	ring_lock(r, 1, name, LKM_NL, 0, NULL, &nl);
-	ring_settle(r);
-	ring_unlock(r, 3, m, 0, NULL);
-	ring_unlock(r, 1, nl, 0, NULL);
+	use_and_give_back(r, name);
 	assert_true(ring_deliver(r, 1, 3));
 	ring_tick(r, DLM_TOSS_NS);
 	assert_true(ring_deliver(r, 3, 4)); /* REMOVE */
@@ -146,15 +152,10 @@ static void test_old_master_is_the_new_one(void **state)
 {
 	struct ring *r = ring_new(4);
 	const char *name = ring_name(4, 2);
-	uint32_t m, nl, a, b, other;
+	uint32_t m, a, b, other;
 
 	(void)state;
-	ring_lock(r, 3, name, LKM_NL, 0, NULL, &m);
-	ring_settle(r);
-	ring_lock(r, 1, name, LKM_NL, 0, NULL, &nl);
-	ring_settle(r);
-	ring_unlock(r, 3, m, 0, NULL);
-	ring_unlock(r, 1, nl, 0, NULL);
+	use_and_give_back(r, name);
 	ring_lock(r, 1, name, LKM_NL, 0, NULL, &a);
 	ring_lock(r, 1, name, LKM_PR, 0, NULL, &b);
 	assert_true(ring_deliver(r, 1, 3)); /* the unlock: idle there */
