@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/assert.h"
 #include "cluster/member_impl.h"
 
@@ -70,19 +71,14 @@ struct member_update *member_update_add(struct membership *m,
 {
 	static _Thread_local struct member_update nowhere;
 	struct member_updates *out = m->updates;
-	struct member_update *up;
+	struct member_update *list, *up;
 
-	if (out->count == out->space) {
-		size_t space = out->space ? 2 * out->space : 16;
-		void *list = realloc(out->list, space * sizeof(*out->list));
-
-		if (!list) {
-			m->failed = true;
-			return &nowhere;
-		}
-		out->list = list;
-		out->space = space;
+	list = ug_grow(out->list, &out->space, out->count + 1, sizeof(*list));
+	if (!list) {
+		m->failed = true;
+		return &nowhere;
 	}
+	out->list = list;
 	up = &out->list[out->count++];
 	memset(up, 0, sizeof(*up));
 	up->kind = kind;

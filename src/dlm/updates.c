@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "dlm/engine.h"
 
 /* Value blocks of one step: the lock's and the resource's. */
@@ -19,18 +20,12 @@
 
 static int reserve_updates(struct dlm_updates *out, size_t count)
 {
-	struct dlm_update *list;
-	size_t space = out->space ? out->space : 32;
+	struct dlm_update *list = ug_grow(out->list, &out->space,
+					  out->count + count, sizeof(*list));
 
-	if (ug_likely(out->count + count <= out->space))
-		return 0;
-	while (space < out->count + count)
-		space *= 2;
-	list = realloc(out->list, space * sizeof(*list));
 	if (!list)
 		return -ENOMEM;
 	out->list = list;
-	out->space = space;
 	return 0;
 }
 

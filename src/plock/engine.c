@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "plock/engine.h"
 
 /* Updates that the handling of one message or call causes at most: TABLEs. */
@@ -100,37 +101,26 @@ void plock_engine_free(struct plock_engine *engine)
 
 static int reserve_out(struct plock_updates *out, size_t count)
 {
-	size_t space = out->space ? out->space : 16;
-	struct plock_update *list;
+	struct plock_update *list = ug_grow(out->list, &out->space,
+					    out->count + count, sizeof(*list));
 
-	if (ug_likely(out->count + count <= out->space))
-		return 0;
-	while (space < out->count + count)
-		space *= 2;
-	list = realloc(out->list, space * sizeof(*list));
 	if (!list)
 		return -ENOMEM;
 	out->list = list;
-	out->space = space;
 	return 0;
 }
 
 static int reserve_own(struct plock_engine *engine, size_t count)
 {
-	size_t space = engine->own_space ? engine->own_space : 16;
 	struct plock_msg *own;
 
 	if (engine->own_first == engine->own_end)
 		engine->own_first = engine->own_end = 0;
-	if (ug_likely(engine->own_end + count <= engine->own_space))
-		return 0;
-	while (space < engine->own_end + count)
-		space *= 2;
-	own = realloc(engine->own, space * sizeof(*own));
+	own = ug_grow(engine->own, &engine->own_space, engine->own_end + count,
+		      sizeof(*own));
 	if (!own)
 		return -ENOMEM;
 	engine->own = own;
-	engine->own_space = space;
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "plock/pgroup_impl.h"
 
 /* Of one call in one step: claim, operation, cancel, answer. */
@@ -76,20 +77,15 @@ void pgroup_engine_free(struct pgroup_engine *engine)
 int pgroup_reserve(struct pgroup_engine *engine, size_t updates)
 {
 	struct pgroup_updates *out = engine->out;
-	size_t space = out->space ? out->space : 16;
 	struct pgroup_update *list;
 
 	updates += UPDATES_OF_A_STEP +
 		   (size_t)engine->call_count * UPDATES_OF_A_CALL;
-	if (out->count + updates <= out->space)
-		return 0;
-	while (space < out->count + updates)
-		space *= 2;
-	list = realloc(out->list, space * sizeof(*list));
+	list = ug_grow(out->list, &out->space, out->count + updates,
+		       sizeof(*list));
 	if (!list)
 		return -ENOMEM;
 	out->list = list;
-	out->space = space;
 	return 0;
 }
 
